@@ -50,14 +50,17 @@ void AsyncInvocations::restore(std::vector<QueuedEvent> events, std::map<std::st
 void AsyncInvocations::accept(InvokeRequest request, NodeService::Callback<std::string> accepted) {
   const auto function = functions_.get(request.invocation.function);
   if (!function) return accepted(fail(function.error()));
-  if (draining_) return accepted(fail(Errc::kUnavailable, "the node is shutting down; try again"));
+  if (now_.is_draining) return accepted(fail(Errc::kUnavailable, "the node is shutting down; try again"));
   if ((*function)->is_leaving) {
     return accepted(fail(Errc::kConflict, "function {} is being deleted", request.invocation.function));
   }
   const std::string tenant = tenant_of((*function)->record.config.tags);
+  request.invocation.request_id = request_ids_.next();
+  const auto version = choose_version(request);
+  if (!version) return accepted(fail(version.error()));
   QueuedEvent event{.invocation = std::move(request.invocation)};
+  event.invocation.version = *version;
   if (Status reserved = queue_.reserve(event, tenant); !reserved) return accepted(fail(reserved.error()));
-  event.invocation.request_id = request_ids_.next();
   event.accepted_ms = wall_clock_ms();
   QueuedEvent durable = event;
   store_.put_event(std::move(durable), [this, event = std::move(event), tenant, accepted](Status written) mutable {
@@ -74,11 +77,11 @@ void AsyncInvocations::accept(InvokeRequest request, NodeService::Callback<std::
 void AsyncInvocations::submit() {
   constexpr int kMaxRefusals = 64;  // then the node as a whole has no room
   int refusals = 0;
-  while (!draining_ && refusals < kMaxRefusals) {
+  while (!now_.is_draining && refusals < kMaxRefusals && (!lease_.may_start || lease_.may_start())) {
     const Instant now = monotonic_now();
     auto event = queue_.next(now);
     if (!event) break;
-    const RegisteredFunction* const function = functions_.find(event->record.invocation.function);
+    const RegisteredFunction* const function = flow_of(event->record.invocation);
     if (function == nullptr) {  // deleted while the event waited on disk
       finish_unrun(*std::move(event), OutcomeKind::kRemoved);
     } else if (EventQueue::is_expired(*event, now)) {
@@ -91,15 +94,29 @@ void AsyncInvocations::submit() {
                              to_seconds(most.age)));
     } else {
       const auto shared = std::make_shared<HeldEvent>(*std::move(event));  // with what is called when it is over
-      const Status submitted = invocations_.submit(
-          function->flow, shared->record.invocation, shared->deadline,
-          [this, shared, flow = function->flow](const Ended& ended) { over(std::move(*shared), flow, ended); });
+      const Status submitted =
+          invocations_.submit(function->flow, shared->record.invocation, shared->deadline,
+                              [this, shared, flow = function->flow, lease = lease_.number](const Ended& ended) {
+                                const bool has_run = ended.outcome != nullptr && !ended.outcome->failed();
+                                if (lease != lease_.number && !has_run) return over_elsewhere(*shared);
+                                over(std::move(*shared), flow, ended);
+                              });
       if (submitted) continue;
       finish_unrun(std::move(*shared), OutcomeKind::kCancelled);
       ++refusals;
     }
   }
   arm_timer();
+}
+
+Result<std::uint64_t> AsyncInvocations::choose_version(const InvokeRequest& request) const {
+  if (versions_ == nullptr) return 0;
+  return versions_->choose(request.invocation.function, request.qualifier, request.invocation.request_id);
+}
+
+RegisteredFunction* AsyncInvocations::flow_of(const Invocation& invocation) const {
+  if (versions_ == nullptr) return functions_.find(invocation.function);
+  return versions_->flow_of(invocation.function, invocation.version);
 }
 
 void AsyncInvocations::over(HeldEvent event, FlowId flow, const Ended& ended) {
@@ -118,6 +135,7 @@ void AsyncInvocations::over(HeldEvent event, FlowId flow, const Ended& ended) {
     queue_.finished(event);
     const std::string& id = event.record.invocation.request_id;
     store_.finish_event(id, told(id));
+    if (told_over_) told_over_(event.record.invocation, outcome);
   } else if (outcome.kind == OutcomeKind::kExpired) {  // it has not run: that is no attempt
     queue_.finished(event);
     bury(event.record, outcome);
@@ -130,6 +148,13 @@ void AsyncInvocations::over(HeldEvent event, FlowId flow, const Ended& ended) {
   } else {
     failed(std::move(event), outcome);
   }
+  boost::asio::post(io_, [this] { submit(); });
+}
+
+// Who claimed it tries it again.
+void AsyncInvocations::over_elsewhere(const HeldEvent& event) {
+  queue_.finished(event);
+  written_();
   boost::asio::post(io_, [this] { submit(); });
 }
 
@@ -157,11 +182,15 @@ void AsyncInvocations::postpone(HeldEvent event, Outcome outcome) {
 // Of a deleted function: gone with it. At a graceful stop: left on disk for the next start. Else its function has no
 // concurrency left, or the core no room: later.
 void AsyncInvocations::finish_unrun(HeldEvent event, OutcomeKind kind) {
-  if (kind == OutcomeKind::kRemoved) {
+  const Invocation& invocation = event.record.invocation;
+  if (kind == OutcomeKind::kRemoved && invocation.version != 0 && functions_.find(invocation.function) != nullptr) {
+    queue_.finished(event);
+    bury_unrun(event.record, fmt::format("was not run: version {} of the function was deleted", invocation.version));
+  } else if (kind == OutcomeKind::kRemoved) {
     queue_.finished(event);
     const std::string& id = event.record.invocation.request_id;
     store_.finish_event(id, told(id));
-  } else if (draining_) {
+  } else if (now_.is_draining) {
     queue_.finished(event);
   } else {
     Outcome outcome{.request_id = event.record.invocation.request_id, .kind = OutcomeKind::kExpired};
@@ -179,12 +208,14 @@ void AsyncInvocations::bury(const QueuedEvent& event, Outcome outcome) {
   ++counters_.dead_letters;
   spdlog::warn("asynchronous invocation {} of {} is a dead letter after {} attempts: {}", event.invocation.request_id,
                event.invocation.function, event.attempts, outcome_name(outcome.kind));
+  if (told_over_) told_over_(event.invocation, outcome);
   DeadLetter letter{.request_id = event.invocation.request_id,
                     .function = event.invocation.function,
                     .payload = event.invocation.payload,
                     .client_context = event.invocation.client_context,
                     .trace_id = event.invocation.trace_id,
                     .http = event.invocation.http};
+  letter.version = event.invocation.version;
   letter.error_type = std::string(outcome_name(outcome.kind));
   letter.error_message = words_.document(std::move(outcome)).substr(0, 4096);
   letter.attempts = event.attempts;
@@ -235,11 +266,11 @@ void AsyncInvocations::remove_config(std::string function, std::function<void(St
 // They take their places in the queue before the store makes them events, so that its limit holds. One at a time: the places
 // that two take and give back again are what others' events are refused for.
 void AsyncInvocations::redrive(std::string function, Callback<RedriveResult> done) {
-  if (draining_) return done(fail(Errc::kUnavailable, "the node is shutting down; try again"));
+  if (now_.is_draining) return done(fail(Errc::kUnavailable, "the node is shutting down; try again"));
   if (!function.empty()) {
     if (const auto known = functions_.get(function); !known) return done(fail(known.error()));
   }
-  if (redriving_) {
+  if (now_.is_redriving) {
     return done(fail(Errc::kResourceExhausted, "dead letters are being redriven by another request; try again"));
   }
   const std::string tenant = function.empty() ? std::string() : tenant_of_function(function);
@@ -250,10 +281,10 @@ void AsyncInvocations::redrive(std::string function, Callback<RedriveResult> don
              "the queue of asynchronous invocations has {} of them, {} bytes, and no room for more{}: try again later",
              queue_.size(), queue_.bytes(), tenant.empty() ? "" : " of tenant " + tenant));
   }
-  redriving_ = true;
+  now_.is_redriving = true;
   store_.redrive_dead_letters(std::move(function), places, wall_clock_ms(),
                               [this, places, done = std::move(done)](Result<Redriven> redriven) {
-                                redriving_ = false;
+                                now_.is_redriving = false;
                                 const std::size_t taken = redriven ? redriven->events.size() : 0;
                                 queue_.release_places(places - taken);
                                 if (!redriven) return done(fail(redriven.error()));
@@ -266,6 +297,21 @@ void AsyncInvocations::redrive(std::string function, Callback<RedriveResult> don
 void AsyncInvocations::take_in(Redriven redriven) {
   counters_.redriven += redriven.events.size();
   for (QueuedEvent& event : redriven.events) {
+    const std::string tenant = tenant_of_function(event.invocation.function);
+    queue_.take_place(std::move(event), tenant, this_moment());
+  }
+  submit();
+}
+
+void AsyncInvocations::lose_lease() {
+  ++lease_.number;
+  for (const auto& [name, function] : functions_.all()) (void)queue_.remove_function(name);
+}
+
+void AsyncInvocations::take_claimed(std::size_t reserved, std::vector<QueuedEvent> events) {
+  queue_.release_places(reserved - events.size());
+  if (!events.empty()) spdlog::info("{} events of nodes that are gone are claimed", events.size());
+  for (QueuedEvent& event : events) {
     const std::string tenant = tenant_of_function(event.invocation.function);
     queue_.take_place(std::move(event), tenant, this_moment());
   }
@@ -289,7 +335,7 @@ void AsyncInvocations::arm_timer() {
   constexpr Duration kFullNodeRetry = std::chrono::milliseconds(100);  // ready events are here for lack of room
   const Instant now = monotonic_now();
   const auto due = queue_.next_due(now);
-  if (draining_ || !due) return;
+  if (now_.is_draining || !due) return;
   timer_.expires_after(std::max<Duration>(kFullNodeRetry, *due - now));
   timer_.async_wait([this](boost::system::error_code error) {
     if (!error) submit();

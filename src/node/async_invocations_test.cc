@@ -112,6 +112,30 @@ TEST_F(AsyncInvocationsTest, IsTriedAgainWithItsPayloadAndBuriedInTheEnd) {
   EXPECT_EQ(store.letters[0].attempts, 2);
 }
 
+TEST_F(AsyncInvocationsTest, TheEndIsToldOnceAndAFailureThatIsTriedAgainIsNone) {
+  std::vector<std::string> told;
+  events.when_over([&](const Invocation& invocation, const Outcome& outcome) {
+    told.push_back(fmt::format("{} {}", invocation.request_id, outcome.payload));
+  });
+  const auto good = accept("f");
+  ready(kFirst);
+  answer("wrong", true);
+  EXPECT_TRUE(told.empty());
+  idle(kFirst);
+  io.poll();
+  answer("[2]");
+  EXPECT_EQ(told, std::vector{*good + " [2]"});
+  const auto bad = accept("f");
+  for (const char* said : {"bad", "worse"}) {
+    idle(kFirst);
+    io.restart();
+    io.poll();
+    answer(said, true);
+  }
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told[1], *bad + " worse");
+}
+
 TEST_F(AsyncInvocationsTest, StaysOnDiskWhenTheNodeStops) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(accept("f"));
   EXPECT_EQ(runner.started.size(), 2U) << "there are two slots";
@@ -123,6 +147,53 @@ TEST_F(AsyncInvocationsTest, StaysOnDiskWhenTheNodeStops) {
   EXPECT_EQ(invocations.live(), 2U) << "the third left the queue";
   EXPECT_EQ(store.events.size(), 3U);
   EXPECT_EQ(accept("f").error().code, Errc::kUnavailable);
+}
+
+TEST_F(AsyncInvocationsTest, WithoutALeaseNothingIsStarted) {
+  bool may_start = false;
+  events.set_lease([&] { return may_start; });
+  ASSERT_TRUE(accept("f"));
+  EXPECT_TRUE(runner.started.empty());
+  may_start = true;
+  events.submit();
+  EXPECT_EQ(runner.started.size(), 1U);
+}
+
+TEST_F(AsyncInvocationsTest, WhatOthersMayHaveByNowIsLeftToThem) {
+  const auto failed = accept("f");
+  ready(kFirst);
+  driver.tell(
+      [&](Core& core, Instant now, Actions& out) { core.set_max_concurrency(now, functions.find("f")->flow, 1, out); });
+  const auto waits = accept("f");
+  events.lose_lease();
+  driver.tell([&](Core&, Instant now, Actions& out) { invocations.cancel_submitted(now, out); });
+  answer("wrong", true);
+  idle(kFirst);
+  io.poll();
+  EXPECT_EQ(runner.delivered.size(), 1U) << "neither again, nor the one that waited";
+  EXPECT_EQ(store.events.at(*failed).attempts, 0);
+  EXPECT_TRUE(store.events.contains(*waits));
+  EXPECT_TRUE(store.letters.empty());
+  EXPECT_EQ(events.counters().waiting + events.counters().running, 0U);
+}
+
+TEST_F(AsyncInvocationsTest, WhatHasRunIsOverWhoeverHasItByNow) {
+  ASSERT_TRUE(accept("f"));
+  ready(kFirst);
+  events.lose_lease();
+  answer("[2]");
+  EXPECT_TRUE(store.events.empty());
+}
+
+TEST_F(AsyncInvocationsTest, WhatIsClaimedRunsAndTheOtherPlacesAreGivenBack) {
+  AsyncInvocations one(io, {.limit = 2}, store, functions, request_ids, invocations, {}, [] {});
+  EXPECT_EQ(one.reserve_claim(64), 2U);
+  EXPECT_EQ(one.reserve_claim(64), 0U);
+  one.take_claimed(2, {{.invocation = {.request_id = "claimed", .function = "f"}, .accepted_ms = wall_clock_ms()}});
+  ready(kFirst);
+  ASSERT_EQ(runner.delivered.size(), 1U);
+  EXPECT_EQ(runner.delivered.back().second.invocation.request_id, "claimed");
+  EXPECT_EQ(one.reserve_claim(64), 1U);
 }
 
 TEST_F(AsyncInvocationsTest, OfAFunctionThatIsGoneNothingIsKept) {

@@ -20,11 +20,15 @@ constexpr double kHoldStarts = 30;  // a parked instance that is too many stays 
 constexpr Duration kReturn = std::chrono::milliseconds(120);
 constexpr double kLinkBytesPerSecond = 6e9;
 constexpr Duration kRefusal =
-    std::chrono::milliseconds(500);     // where there was no room for a seat, nobody asks again before
+    std::chrono::milliseconds(500);  // where there was no room for a seat, nobody asks again before
+constexpr Duration kMovesInVain = std::chrono::seconds(60);
+constexpr Duration kMovesEvery = std::chrono::seconds(5);  // a move costs a start
 constexpr int kMostQuota = 97;          // per cent: what admission gives one instance of an idle device
 constexpr int kMostSeats = 256;         // of one function
 constexpr std::size_t kMostAtOnce = 8;  // seats that one decision asks for: each may be tried on every GPU
 constexpr std::size_t kLeastNotes = 4;
+constexpr Duration kSparesEvery = std::chrono::seconds(1);  // of one function; or a start, where that is longer
+constexpr std::size_t kFreeInPool = 2;                      // a spare leaves so many instances of the pool to others
 
 Duration return_time(Bytes memory) {
   return std::max(kReturn, from_seconds(2 * static_cast<double>(memory.count()) / kLinkBytesPerSecond));
@@ -58,6 +62,12 @@ std::vector<std::string> changes(const std::vector<InstanceView>& before, const 
   return did;
 }
 
+std::optional<Duration> objective_of(const FunctionRecord& record) {
+  const auto gpu = gpu_settings(record.config);
+  if (!gpu || !gpu->objective_ms) return std::nullopt;
+  return std::chrono::milliseconds(*gpu->objective_ms);
+}
+
 Autoscale wanted_by(const FunctionRecord& record) {
   return autoscale_of(record.config).value_or(Autoscale::kOff);
 }
@@ -73,6 +83,14 @@ Autoscaler::Autoscaler(boost::asio::io_context& io, CoreDriver& driver, Function
       profile_of_(std::move(profile_of)),
       device_memory_(std::move(device_memory)),
       timer_(io) {}
+
+Share Autoscaler::Scaled::share() const {
+  Share made{.width_percent = size.width_percent};
+  made.request_percent = size.quota_percent;
+  made.limit_percent = 100;  // beyond its request it may have what others leave
+  if (terms.memory > Bytes(0)) made.memory = terms.memory;
+  return made;
+}
 
 void Autoscaler::start(Options options) {
   options_ = options;
@@ -90,7 +108,9 @@ void Autoscaler::arm() {
 Autoscaler::Sight Autoscaler::sight() const {
   Sight sight{.now = monotonic_now()};
   for (const GpuView& gpu : driver_.core().gpus()) {
-    if (gpu.serves) sight.serving.push_back(gpu.gpu);
+    if (!gpu.serves) continue;
+    sight.serving.push_back(gpu.gpu);
+    if (gpu.instances + kFreeInPool < options_.pool) sight.with_room.push_back(gpu.gpu);
   }
   for (const InstanceView& one : driver_.core().instances()) sight.by_flow[one.flow].push_back(one);
   return sight;
@@ -107,11 +127,17 @@ void Autoscaler::tick() {
   for (const auto& [name, function] : functions_.all()) {
     if (wanted_by(function.record) != Autoscale::kOff) names.push_back(name);
   }
-  std::erase_if(scaled_, [&](const auto& one) { return !std::binary_search(names.begin(), names.end(), one.first); });
+  std::vector<std::string> gone;
+  for (const auto& [name, scaled] : scaled_) {
+    if (!std::binary_search(names.begin(), names.end(), name)) gone.push_back(name);
+  }
+  for (const std::string& name : gone) forget(name);
   if (!names.empty()) {
     const Sight seen = sight();
     look_at_devices(seen);
     for (const std::string& name : names) look_at(name, seen, false);
+    const Sight now = sight();  // after what was decided
+    for (auto& [name, scaled] : scaled_) write_books(name, scaled, now);
   }
   arm();
 }
@@ -177,7 +203,8 @@ void Autoscaler::refresh(const RegisteredFunction& function, Scaled& scaled) {
   ScalerSettings settings{.terms = scaled.terms, .sizes = sizes_on_node(model, options_.has_widths, kMostQuota)};
   settings.return_time = return_time(scaled.terms.memory);
   settings.cold_start = kStart;
-  settings.burst = 0;
+  settings.burst = options_.ahead;
+  if (options_.ahead > 0) settings.ahead_predictor = "holt";
   settings.hold_starts = kHoldStarts;
   settings.keeps_one = true;
   settings.keep = options_.keep;
@@ -194,6 +221,11 @@ void Autoscaler::refresh(const RegisteredFunction& function, Scaled& scaled) {
   scaled.arrived = function.stats.invocations + flow.queued + flow.in_flight;
   scaled.size = *size;
   scaled.scaler = *std::move(scaler);
+  double least_s = size->area() / size->rate_per_s;  // of a request, at any size that it may have
+  for (const InstanceSize& one : settings.sizes) {
+    if (why_unusable(one, scaled.terms).empty()) least_s = std::min(least_s, one.area() / one.rate_per_s);
+  }
+  scaled.ledger.set_terms(wall_clock_ms(), size->area(), least_s);
   spdlog::info("function {} is scaled: {} % of the SMs x {} % of the time, {:.1f} requests/s an instance",
                function.record.name, size->width_percent, size->quota_percent, size->rate_per_s);
 }
@@ -208,13 +240,18 @@ void Autoscaler::look_at(const std::string& name, const Sight& sight, bool is_ev
     const ShareBook::Seats seats = share ? share->seats : ShareBook::Seats();
     // Where it has seats of another size they become this one's; what nobody can use is nobody's.
     if (scaled.scaler) {
-      control_.scale(name, share_of(scaled), {.kept = seats, .serving = sight.serving});
+      control_.scale(name, scaled.share(), {.kept = seats, .serving = sight.serving});
     } else if (!seats.empty()) {
       give_back(name, scaled, {}, scaled.lacking);
     }
     return;  // what was seen is not so any more
   }
-  if (!scaled.scaler) return;
+  if (!scaled.scaler) {
+    if (measure_ && profile_of_(function->record) == nullptr) {
+      if (std::string said = measure_(function->record); !said.empty()) scaled.lacking = std::move(said);
+    }
+    return;
+  }
   // Pinned seats stay: nothing here would ask for them again.
   const unsigned failed = driver_.core().seat_starts(function->flow).failed;
   if (scaled.wanted != Autoscale::kPinned && scaled.backoff.note(sight.now, failed)) {
@@ -227,7 +264,7 @@ void Autoscaler::look_at(const std::string& name, const Sight& sight, bool is_ev
   if (!is_event || !has_seat) scaled.arrived += view.arrived;
   if (scaled.wanted == Autoscale::kPinned) return;
   carry_out(*function, scaled,
-            is_event && has_seat ? scaled.scaler->waits(sight.now, view) : scaled.scaler->decide(sight.now, view),
+            is_event && has_seat ? scaled.scaler->waits(sight.now, view) : scaled.scaler->decide(sight.now, view), view,
             sight);
 }
 
@@ -243,7 +280,7 @@ void Autoscaler::leave_lost_devices(const std::string& name, Scaled& scaled, con
   if (wanted.more == 0) return;
   const std::size_t lost = wanted.more;
   wanted.more = scaled.backoff.allowed(sight.now, wanted.more);
-  const auto placed = control_.scale(name, share_of(scaled), wanted);
+  const auto placed = control_.scale(name, scaled.share(), wanted);
   ScalingNote made{.at_ms = wall_clock_ms(), .saw = fmt::format("{} seats are on a GPU that does not serve", lost)};
   made.did.push_back(fmt::format("{} of them are elsewhere now", placed.added.size()));
   if (!placed.lacking.empty()) made.rejected.push_back(placed.lacking);
@@ -300,14 +337,6 @@ ScalerView Autoscaler::view_of(const RegisteredFunction& function, const Scaled&
   return view;
 }
 
-Share Autoscaler::share_of(const Scaled& scaled) const {
-  Share share{.width_percent = scaled.size.width_percent};
-  share.request_percent = scaled.size.quota_percent;
-  share.limit_percent = 100;  // beyond its request it may have what others leave
-  if (scaled.terms.memory > Bytes(0)) share.memory = scaled.terms.memory;
-  return share;
-}
-
 // More seats than can be had are not asked for: starts fail, or there was no room a moment ago.
 void Autoscaler::bound(Scaled& scaled, Shares::Wanted& wanted, std::vector<std::string>& rejected,
                        const Sight& sight) const {
@@ -320,8 +349,88 @@ void Autoscaler::bound(Scaled& scaled, Shares::Wanted& wanted, std::vector<std::
   wanted.more = 0;
 }
 
+SpareRoom Autoscaler::spare_room(const Scaled& asks, const ScalerView& view, const Sight& sight) const {
+  SpareRoom room{.serving = sight.serving.size(),
+                 .pool = options_.pool,
+                 .device_memory = asks.terms.device_memory,
+                 .with_room = sight.with_room};
+  room.is_due = sight.now - asks.spare_at >= std::max(kSparesEvery, view.cold_start) && !asks.backoff.holds(sight.now);
+  for (const auto& [name, scaled] : scaled_) {
+    const RegisteredFunction* const function = functions_.find(name);
+    if (function == nullptr) continue;
+    for (const InstanceView& one : sight.instances(function->flow)) room.parked += one.entitled ? 0 : 1;
+  }
+  return room;
+}
+
+// Of a function, with those that may move: idle, where `is_movable` at all.
+void Autoscaler::add_seats(const std::string& name, const RegisteredFunction& function, const Sight& sight,
+                           bool is_movable, std::vector<SeatTaken>& taken) {
+  const auto share = control_.shares().entry(name);
+  if (!share || share->seats.empty()) return;
+  std::map<GpuId, std::size_t> idle;
+  for (const InstanceView& one : sight.instances(function.flow)) {
+    if (one.entitled && one.state == InstanceState::kIdle) ++idle[one.gpu];
+  }
+  for (const GpuId gpu : share->seats) {
+    const bool may_move = is_movable && idle[gpu] > 0;
+    if (may_move) --idle[gpu];
+    taken.push_back({name, control_.shares().paced(name, function.flow, true), gpu, may_move});
+  }
+}
+
+// True: it sits there now.
+bool Autoscaler::move_seat(const SeatMove& move, const Sight& sight) {
+  const auto share = control_.shares().entry(move.function);
+  Scaled& scaled = scaled_.at(move.function);
+  Shares::Wanted wanted{.kept = share->seats, .more = 1, .serving = {move.to}};
+  const auto seat = std::find(wanted.kept.begin(), wanted.kept.end(), move.from);
+  if (seat == wanted.kept.end()) return false;
+  wanted.kept.erase(seat);
+  const auto placed = control_.scale(move.function, scaled.share(), wanted);
+  if (placed.added.empty()) {  // somebody else was there first: back
+    wanted.serving = {move.from};
+    control_.scale(move.function, scaled.share(), wanted);
+    return false;
+  }
+  ScalingNote made{.at_ms = wall_clock_ms(), .saw = "another function has no room, and an instance here is idle"};
+  made.did.push_back(fmt::format("its seat moves from GPU {} to GPU {}", move.from.value(), move.to.value()));
+  note(scaled, std::move(made));
+  placed_.moved_at = sight.now;
+  return true;
+}
+
+// Its seats that there was room for then.
+std::vector<GpuId> Autoscaler::make_room(const RegisteredFunction& function, Scaled& scaled, const Sight& sight,
+                                         ScalingNote& made) {
+  const std::string& name = function.record.name;
+  if (sight.now - placed_.moved_at < kMovesEvery && placed_.moved_at != Instant()) return {};
+  std::map<GpuId, DeviceRoom> devices;
+  for (const GpuId gpu : sight.serving) {
+    devices[gpu] = {.memory = scaled.terms.device_memory, .clients = options_.has_widths ? options_.pool : 0};
+  }
+  std::vector<SeatTaken> taken;
+  for (const auto& [other, known] : functions_.all()) {
+    const auto scales = scaled_.find(other);
+    const bool is_scaled = scales != scaled_.end() && scales->second.scaler && scales->second.wanted == Autoscale::kOn;
+    add_seats(other, known, sight, is_scaled && other != name && !functions_.is_changing(other), taken);
+  }
+  for (const auto& [version, known] : functions_.versions()) add_seats(version, known, sight, false, taken);
+  const auto plan = plan_room(devices, taken, control_.shares().paced(name, function.flow, true));
+  if (!plan) return {};
+  for (const SeatMove& move : plan->moves) {
+    if (!move_seat(move, sight)) return {};
+    made.did.push_back(fmt::format("the seat of an idle instance of another function moves from GPU {} to GPU {}",
+                                   move.from.value(), move.to.value()));
+  }
+  const auto share = control_.shares().entry(name);
+  auto placed = control_.scale(name, scaled.share(), {.kept = share->seats, .more = 1, .serving = {plan->gpu}});
+  if (placed.added.empty()) placed_.moved_at = sight.now + kMovesInVain;  // the books say what plans do not see
+  return placed.added;
+}
+
 void Autoscaler::carry_out(const RegisteredFunction& function, Scaled& scaled, ScalingDecision decision,
-                           const Sight& sight) {
+                           const ScalerView& view, const Sight& sight) {
   const std::string& name = function.record.name;
   const std::vector<InstanceView>& before = sight.instances(function.flow);
   const auto share = control_.shares().entry(name);
@@ -330,10 +439,16 @@ void Autoscaler::carry_out(const RegisteredFunction& function, Scaled& scaled, S
   std::vector<InstanceId> to_stop;
   ScalingNote made{.at_ms = wall_clock_ms(), .saw = std::move(decision.saw)};
   made.rejected = std::move(decision.rejected);
+  const AllowedStarts starts = allowed_starts(decision, view, before, spare_room(scaled, view, sight));
+  if (!starts.refused.empty()) made.rejected.push_back(starts.refused);
+  wanted.more = starts.allowed;
+  if (starts.spare_on) {
+    wanted.serving = {starts.spare_on};
+    scaled.spare_at = sight.now;
+  }
   for (const ScalingStep& step : decision.steps) {
     const auto at =
         std::find_if(before.begin(), before.end(), [&](const auto& one) { return one.instance == step.instance; });
-    if (step.verb == ScalingVerb::kStart || step.verb == ScalingVerb::kStartParked) ++wanted.more;
     if (at == before.end()) continue;
     if (step.verb == ScalingVerb::kReturn) ++wanted.more, wanted.first.push_back(at->gpu);
     if (step.verb != ScalingVerb::kPark && step.verb != ScalingVerb::kStop) continue;
@@ -344,17 +459,65 @@ void Autoscaler::carry_out(const RegisteredFunction& function, Scaled& scaled, S
   bound(scaled, wanted, made.rejected, sight);
   if (wanted.more == 0 && wanted.kept.size() == had && to_stop.empty()) return note(scaled, std::move(made));
   const std::size_t kept = wanted.kept.size();
-  const auto placed = control_.scale(name, share_of(scaled), wanted, std::move(to_stop));
+  auto placed = control_.scale(name, scaled.share(), wanted, std::move(to_stop));
   const Sight after = this->sight();
   made.did = changes(before, after.instances(function.flow), placed.added);
+  if (placed.added.empty() && wanted.more > 0 && !starts.spare_on) {
+    for (const GpuId gpu : make_room(function, scaled, after, made)) {
+      placed.added.push_back(gpu);
+      made.did.push_back(fmt::format("an instance starts on GPU {}", gpu.value()));
+    }
+  }
+  if (starts.spare_on && placed.added.size() == wanted.more) {
+    made.did.push_back("ahead of need: what is too many parks once it has started");
+  }
   scaled.refused.clear();
-  if (placed.added.size() < wanted.more) {
+  if (placed.added.size() < wanted.more && !starts.spare_on) {
     scaled.refused =
         fmt::format("{} more would start beside {}: {}", wanted.more - placed.added.size(), kept, placed.lacking);
     scaled.refused_at = sight.now;
     made.rejected.push_back(scaled.refused);
   }
   note(scaled, std::move(made));
+}
+
+void Autoscaler::forget(const std::string& function) {
+  scaled_.erase(function);
+  placed_.log.forget(function);
+}
+
+bool Autoscaler::arrived(const std::string& function, std::int64_t now_ms) {
+  const auto known = scaled_.find(function);
+  if (known == scaled_.end()) return false;
+  known->second.ledger.arrived(now_ms);
+  return true;
+}
+
+void Autoscaler::answered(const std::string& function, std::int64_t arrived_ms, Duration took, bool failed) {
+  const auto known = scaled_.find(function);
+  if (known == scaled_.end()) return;
+  const RegisteredFunction* const registered = functions_.find(function);
+  const auto objective = registered == nullptr ? std::nullopt : objective_of(registered->record);
+  known->second.ledger.answered(arrived_ms, failed || (objective && took > *objective));
+}
+
+void Autoscaler::write_books(const std::string& name, Scaled& scaled, const Sight& sight) {
+  const RegisteredFunction* const function = functions_.find(name);
+  const auto share = control_.shares().entry(name);
+  if (function == nullptr || !share) return;
+  LedgerInstances there{.seats = static_cast<std::uint32_t>(share->seats.size())};
+  for (const InstanceView& one : sight.instances(function->flow)) {
+    if (one.state == InstanceState::kStarting) continue;
+    one.entitled ? ++there.ready : ++there.parked;
+  }
+  const std::int64_t now_ms = wall_clock_ms();
+  scaled.ledger.has(now_ms, there);
+  PlacementEntry entry{.at_ms = now_ms,
+                       .function = name,
+                       .width_percent = scaled.size.width_percent,
+                       .quota_percent = scaled.size.quota_percent};
+  for (const GpuId gpu : share->seats) ++entry.seats[gpu];
+  placed_.log.note(std::move(entry));
 }
 
 // What changed nothing and rejected the same as before only counts.
@@ -391,6 +554,8 @@ ScalingStatus Autoscaler::status_of(const std::string& name, const Scaled& scale
     }
   }
   status.gpus = static_cast<double>(status.seats) * status.gpus_per_instance;
+  if (function != nullptr) status.objective_ms = to_ms(objective_of(function->record).value_or(Duration(0)));
+  status.totals = scaled.ledger.totals(wall_clock_ms());
   return status;
 }
 
@@ -399,6 +564,7 @@ Result<ScalingStatus> Autoscaler::status(const std::string& function) {
   if (known != scaled_.end()) {
     ScalingStatus status = status_of(function, known->second, sight());
     status.notes.assign(known->second.notes.begin(), known->second.notes.end());
+    status.seconds.assign(known->second.ledger.seconds().begin(), known->second.ledger.seconds().end());
     return status;
   }
   return fail(Errc::kInvalidArgument,

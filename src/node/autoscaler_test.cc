@@ -22,15 +22,19 @@ class AutoscalerTest : public NodeWithShares {
   void add(std::map<std::string, std::string> tags) { NodeWithShares::add("f", std::move(tags)); }
   void add_scaled() { add({{"gpu:autoscale", "true"}, {"gpu:objective-ms", "100"}}); }
   // Once it has looked at the function.
-  ScalingStatus seen() {
-    scaler.start({});
+  ScalingStatus seen(Autoscaler::Options options = {}) {
+    scaler.start(options);
     while (!scaler.status("f")) io.run_one();
     return scaler.status("f").value();
   }
-  void call() {
-    invoke("f");
-    scaler.called("f");
+  void call(const std::string& name = "f") {
+    invoke(name);
+    scaler.called(name);
     io.run_one();  // what was posted
+  }
+  void add_second_gpu() {
+    control.shares().add_device({.id = GpuId(2), .name = "V100", .uuid = "GPU-b", .memory = gib(16)}, 32, 2);
+    driver.core().add_gpu({.gpu = GpuId(2), .memory = gib(16)});
   }
   // Ticks go on until it is so, for half a minute at most.
   template <typename Condition>
@@ -50,21 +54,25 @@ class AutoscalerTest : public NodeWithShares {
       idle(instance);
     }
   }
-  std::vector<std::string> all_did() {
+  std::vector<std::string> all_did(const std::string& name = "f") {
     std::vector<std::string> all;
-    const ScalingStatus status = scaler.status("f").value();
+    const ScalingStatus status = scaler.status(name).value();
     for (const ScalingNote& note : status.notes) all.insert(all.end(), note.did.begin(), note.did.end());
     return all;
   }
 
   FunctionProfile profile;
+  std::map<std::string, FunctionProfile> profiles;  // of those that have another
   bool is_measured = true;
   std::size_t served = 0;  // of what was delivered
   Autoscaler scaler{io,
                     driver,
                     control,
                     functions,
-                    [this](const FunctionRecord&) { return is_measured ? &profile : nullptr; },
+                    [this](const FunctionRecord& record) {
+                      const auto own = profiles.find(record.name);
+                      return !is_measured ? nullptr : own == profiles.end() ? &profile : &own->second;
+                    },
                     [] { return gib(16); }};
 };
 
@@ -137,8 +145,7 @@ TEST_F(AutoscalerTest, TheInstanceThatTheFirstCallBeganTakesTheSeatAndNoOtherSta
 
 // A burst wants two seats on two GPUs; then nobody calls, and one parks; the next burst has it back.
 TEST_F(AutoscalerTest, WhoIsTooManyParksAndIsUnparkedWhenCallsWait) {
-  control.shares().add_device({.id = GpuId(2), .name = "V100", .uuid = "GPU-b", .memory = gib(16)}, 32, 2);
-  driver.core().add_gpu({.gpu = GpuId(2), .memory = gib(16)});
+  add_second_gpu();
   profile.work_ms = 10'000;  // 100 ms of all SMs
   add({{"gpu:autoscale", "true"}, {"gpu:objective-ms", "400"}});
   seen();
@@ -193,6 +200,107 @@ TEST_F(AutoscalerTest, AnInstanceThatNeverStartsHoldsNoRectangle) {
   scaler.called("f");
   io.run_one();
   EXPECT_EQ(seats("f"), 0u) << "no seat before the pause is over";
+}
+
+// Load that one instance answers, on two GPUs: with room for twice the usual rate another starts ahead of it, and parks.
+TEST_F(AutoscalerTest, ASpareStartsAheadOfNeedAndParks) {
+  add_second_gpu();
+  profile.work_ms = 3000;  // 30 ms of all SMs
+  add({{"gpu:autoscale", "true"}, {"gpu:objective-ms", "400"}});
+  seen({.ahead = 10});
+  call();
+  ready(driver.core().instances().front().instance);
+  serve_all();
+  until([&] { return driver.core().instances().size() == 2; });
+  EXPECT_THAT(all_did(), testing::Contains(HasSubstr("ahead of need")));
+  for (const InstanceView& one : driver.core().instances()) {
+    if (one.state == InstanceState::kStarting) ready(one.instance);
+  }
+  until([&] { return seats("f") == 1; });
+  EXPECT_EQ(scaler.status("f")->parked, 1u);
+}
+
+TEST_F(AutoscalerTest, WhereNothingIsToStartAheadNothingDoes) {
+  add_second_gpu();
+  profile.work_ms = 3000;
+  add({{"gpu:autoscale", "true"}, {"gpu:objective-ms", "400"}});
+  seen();
+  call();
+  ready(driver.core().instances().front().instance);
+  serve_all();
+  for (int tick = 0; tick < 10; ++tick) io.run_one();
+  EXPECT_EQ(driver.core().instances().size(), 1u);
+}
+
+TEST_F(AutoscalerTest, SparesLeaveTheirPoolToOthers) {
+  add_second_gpu();
+  profile.work_ms = 3000;
+  add({{"gpu:autoscale", "true"}, {"gpu:objective-ms", "400"}});
+  seen({.ahead = 10, .pool = 3});  // a quarter of it is none
+  call();
+  ready(driver.core().instances().front().instance);
+  serve_all();
+  until([&] {
+    const ScalingStatus status = scaler.status("f").value();
+    return std::any_of(status.notes.begin(), status.notes.end(), [](const ScalingNote& note) {
+      return std::any_of(note.rejected.begin(), note.rejected.end(),
+                         [](const std::string& why) { return why.starts_with("no more spares start: 0 parked"); });
+    });
+  });
+  EXPECT_EQ(driver.core().instances().size(), 1u);
+}
+
+TEST_F(AutoscalerTest, ItsBooksSayWhatWasHeldAndWhoWasLate) {
+  add_scaled();
+  EXPECT_FALSE(scaler.arrived("f", 1));
+  EXPECT_EQ(seen().objective_ms, 100);
+  call();
+  const std::int64_t now_ms = wall_clock_ms();
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(scaler.arrived("f", now_ms));
+  scaler.answered("f", now_ms, std::chrono::milliseconds(100), false);
+  scaler.answered("f", now_ms, std::chrono::milliseconds(101), false);
+  scaler.answered("f", now_ms, std::chrono::milliseconds(1), true);
+  until([&] { return scaler.status("f")->totals.held_s > 0; });
+  const ScalingStatus status = scaler.status("f").value();
+  EXPECT_EQ(status.totals.arrived, 3u);
+  EXPECT_EQ(status.totals.late, 2u) << "one came too late, one failed";
+  EXPECT_NEAR(status.totals.bound_s, 3 * 0.01, 1e-6) << "10 ms of a device each";
+  ASSERT_FALSE(scaler.placements().empty());
+  EXPECT_EQ(scaler.placements().back().seats, (std::map<GpuId, std::size_t>{{GpuId(1), 1}}));
+}
+
+// Narrow functions under MPS. Both GPUs hold something, and none has room for the whole of one; who is idle goes where it fits beside the other.
+class MovesTest : public AutoscalerTest {
+ protected:
+  MovesTest() {
+    add_second_gpu();
+    control.shares().configure({.mode = SharingMode::kMps, .policy = "fcfs", .keeps_instances = true});
+    FunctionProfile narrow = profile;
+    narrow.work_ms = 240;  // 10 ms of 24 % of the SMs, and no faster on more
+    narrow.saturation_percent = 24;
+    profiles["narrow"] = narrow;
+    EXPECT_TRUE(admit("blocker", {{"gpu:quota-request", "97"}}));
+    NodeWithShares::add("narrow", {{"gpu:autoscale", "true"}, {"gpu:objective-ms", "42"}});  // 20 % of the SMs
+    add({{"gpu:autoscale", "true"}, {"gpu:objective-ms", "42"}});  // 30 ms wait for the quota: 84 % of the SMs at least
+    seen({.has_widths = true});
+    until([&] { return scaler.status("narrow") && scaler.status("narrow")->width_percent > 0; });
+    call("narrow");
+    EXPECT_EQ(control.shares().entry("narrow")->seats, ShareBook::Seats{GpuId(2)});
+    for (const InstanceView& one : driver.core().instances()) ready(one.instance);
+    serve_all();
+    control.shares().release("blocker");
+    NodeWithShares::add("byhand", {{"gpu:quota-request", "90"}, {"gpu:compute-percent", "50"}});  // on GPU 1
+  }
+};
+
+TEST_F(MovesTest, WhoIsIdleMakesRoomForWhoNeedsIt) {
+  call();
+  until([&] { return seats("f") > 0; });
+  EXPECT_EQ(control.shares().entry("f")->seats, ShareBook::Seats{GpuId(2)});
+  EXPECT_EQ(control.shares().entry("narrow")->seats, ShareBook::Seats{GpuId(1)});
+  EXPECT_THAT(all_did(),
+              testing::Contains("the seat of an idle instance of another function moves from GPU 2 to GPU 1"));
+  EXPECT_THAT(all_did("narrow"), testing::Contains("its seat moves from GPU 2 to GPU 1"));
 }
 
 TEST_F(AutoscalerTest, AFunctionThatWasRemovedIsForgotten) {

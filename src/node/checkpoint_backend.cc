@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
+
 namespace fairlead {
 
 Result<std::unique_ptr<CheckpointBackend>> CheckpointBackend::load(const std::string& library_dir) {
@@ -29,6 +31,8 @@ Status CheckpointBackend::start(const std::vector<GpuSample>& gpus) {
   if (Status started = checkpoints_->start(); !started) return started;
   const auto whole = devices_->nvml->devices();
   if (!whole) return fail(whole.error());
+  // Only what has been listed so can be asked for its use.
+  if (const auto listed = devices_->nvml->compute_devices(); !listed) return fail(listed.error());
   for (const GpuSample& gpu : gpus) {
     const auto found = std::find_if(whole->begin(), whole->end(),
                                     [&](const Nvml::Device& device) { return device.uuid == gpu.device.gpu_uuid; });
@@ -46,7 +50,11 @@ std::optional<Bytes> CheckpointBackend::Devices::free(GpuId id) const {
   const Gpu* const gpu = find(id);
   if (gpu == nullptr) return std::nullopt;
   const auto use = nvml->use(gpu->uuid);
-  if (!use) return std::nullopt;
+  if (!use) {
+    spdlog::warn("GPU {}: what is free is not known, so a restore may strand its process: {}", id.value(),
+                 use.error().message);
+    return std::nullopt;
+  }
   return std::max(Bytes(0), gpu->memory - use->memory);
 }
 

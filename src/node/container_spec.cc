@@ -8,6 +8,7 @@ namespace fairlead {
 namespace {
 
 constexpr std::uint16_t kDefaultPort = 8080;
+constexpr const char* kWatchdogHealth = "/_/health";
 constexpr const char* kLists[] = {"LD_LIBRARY_PATH", "LD_PRELOAD"};
 
 void add_platform(const std::map<std::string, std::string>& platform, std::map<std::string, std::string>& environment) {
@@ -40,13 +41,19 @@ void describe_container(const FunctionRecord& record, const std::map<std::string
                                                              : overrides.working_directory,
                                     .uid = defaults.uid,
                                     .gid = defaults.gid,
-                                    .http_port = {}};
+                                    .http_port = {},
+                                    .http_health = {}};
   spec.environment = defaults.environment;
   add_platform(platform, spec.environment);
   for (const auto& [name, value] : record.config.environment) spec.environment[name] = value;
   const std::string contract = image_contract(record.config);
-  if (contract == "http" || (contract.empty() && !speaks_lambda(defaults, container.arguments))) {
+  const bool is_watchdog = contract == "openfaas" || (contract.empty() && has_watchdog(container.arguments));
+  if (is_watchdog || contract == "http" || (contract.empty() && !speaks_lambda(defaults, container.arguments))) {
     container.http_port = port_of(spec.environment);
+  }
+  if (is_watchdog) {
+    container.http_health = kWatchdogHealth;
+    spec.environment.try_emplace("port", std::to_string(*container.http_port));  // the watchdog's name for it
   }
   const std::vector<std::string>& command = overrides.command.empty() ? defaults.command : overrides.command;
   spec.handler = command.empty() ? "" : command.front();

@@ -34,6 +34,14 @@ void EventConfigs::remove(std::string function, std::function<void(Status)> done
   });
 }
 
+void EventConfigs::seen(const std::string& function, const std::optional<EventInvokeConfig>& config) {
+  if (config) {
+    configs_[function] = *config;
+  } else {
+    configs_.erase(function);
+  }
+}
+
 EventLimits EventConfigs::limits(const std::string& function) const {
   const auto found = configs_.find(function);
   return found == configs_.end() ? EventLimits() : limits_of(found->second);

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "edge/event_service.h"
@@ -25,6 +26,8 @@ class EventConfigs {
   Result<EventInvokeConfig> get(const std::string& function) const;
   void remove(std::string function, std::function<void(Status)> done);
   void function_removed(const std::string& name) { configs_.erase(name); }
+  // As another node set it; none: it did away with it.
+  void seen(const std::string& function, const std::optional<EventInvokeConfig>& config);
 
   EventLimits limits(const std::string& function) const;
 

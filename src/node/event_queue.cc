@@ -44,13 +44,7 @@ Status EventQueue::reserve(const QueuedEvent& event, const std::string& tenant) 
     return fail(Errc::kResourceExhausted, "{} asynchronous invocations are waiting, the limit is {}; try again later",
                 size(), options_.limit);
   }
-  const std::size_t bytes = bytes_of(event);
-  if (!budget_.try_add(tenant, bytes)) {
-    return fail(Errc::kResourceExhausted,
-                "asynchronous invocations hold {} of the {} bytes that the node keeps for them, {} of these the "
-                "tenant's, and this one needs {} more: send less at a time, or try again later",
-                budget_.used(), budget_.total(), budget_.held_by(tenant), bytes);
-  }
+  if (Status held = memory_.try_hold(tenant, bytes_of(event)); !held) return held;
   ++reserved_;
   return {};
 }
@@ -62,25 +56,22 @@ void EventQueue::accepted(QueuedEvent event, const std::string& tenant, EventTim
 
 void EventQueue::refused(const QueuedEvent& event, const std::string& tenant) {
   --reserved_;
-  budget_.subtract(tenant, bytes_of(event));
+  memory_.let_go(tenant, bytes_of(event));
 }
 
 // Their sizes are not known yet, so a tenant may come to hold more than its part by what one redrive brings.
 std::size_t EventQueue::reserve_places(std::size_t most, const std::string& tenant) {
-  if (size() >= options_.limit || budget_.is_full()) return 0;
+  if (size() >= options_.limit || memory_.is_full()) return 0;
   std::size_t places = std::min(most, options_.limit - size());
   if (!tenant.empty()) {
-    const std::size_t free = budget_.total() - budget_.used(), held = budget_.held_by(tenant);
-    if (held >= free) return 0;
-    places = std::min(
-        places, (free - held) / 2 / std::max<std::size_t>(least_bytes(), 1));  // what it gets is not free any more
+    places = std::min(places, memory_.room_for(tenant) / std::max<std::size_t>(least_bytes(), 1));
   }
   reserved_ += places;
   return places;
 }
 
 void EventQueue::take_place(QueuedEvent event, const std::string& tenant, EventTime time) {
-  budget_.add(tenant, bytes_of(event));
+  memory_.hold(tenant, bytes_of(event));
   accepted(std::move(event), tenant, time);
 }
 
@@ -94,7 +85,7 @@ HeldEvent EventQueue::held(QueuedEvent record, const std::string& tenant, EventT
 }
 
 void EventQueue::restore(QueuedEvent event, const std::string& tenant, EventTime time) {
-  budget_.add(tenant, bytes_of(event));
+  memory_.hold(tenant, bytes_of(event));
   HeldEvent restored = held(std::move(event), tenant, time);
   if (restored.record.attempts > 0) {
     const Duration left = between(time.wall_ms, restored.record.not_before_ms);
@@ -114,7 +105,7 @@ std::optional<HeldEvent> EventQueue::next(Instant now) {
 
 void EventQueue::finished(const HeldEvent& event) {
   ready_.give_back(event);
-  budget_.subtract(event.tenant, event.bytes);
+  memory_.let_go(event.tenant, event.bytes);
 }
 
 EventQueue::Verdict EventQueue::failed(HeldEvent& event, EventTime time, const EventLimits& limits) {
@@ -184,7 +175,7 @@ std::vector<QueuedEvent> EventQueue::remove_function(const std::string& function
   }
   std::vector<QueuedEvent> removed;
   for (HeldEvent& event : gone) {
-    budget_.subtract(event.tenant, event.bytes);
+    memory_.let_go(event.tenant, event.bytes);
     removed.push_back(std::move(event.record));
   }
   return removed;

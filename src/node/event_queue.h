@@ -19,14 +19,15 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/byte_budget.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "model/event_invoke_config.h"
+#include "node/event_memory.h"
 #include "node/ready_events.h"
 #include "store/store.h"
 
@@ -51,7 +52,10 @@ class EventQueue {
   static constexpr Duration kLongestPostponement = std::chrono::minutes(5);
 
   explicit EventQueue(EventQueueOptions options)
-      : options_(options), budget_(options.bytes), ready_(options.running_limit) {}
+      : options_(options), memory_(options.bytes), ready_(options.running_limit) {}
+
+  // What events hold counts in `memory` too, which others hold parts of: bodies, answers. REQUIRES: before the first event.
+  void count_in(std::shared_ptr<ByteBudget> memory) { memory_.share(std::move(memory)); }
 
   // kResourceExhausted names the limit. Call before the event is made durable, and accepted() or refused() after.
   Status reserve(const QueuedEvent& event, const std::string& tenant);
@@ -84,7 +88,7 @@ class EventQueue {
   std::size_t size() const { return reserved_ + waiting() + running(); }
   std::size_t waiting() const { return ready_.waiting() + waiting_.size(); }
   std::size_t running() const { return ready_.running(); }
-  std::size_t bytes() const { return budget_.used(); }
+  std::size_t bytes() const { return memory_.used(); }
 
   // Its caller's deadline has passed: it is not to be started any more.
   static bool is_expired(const HeldEvent& event, Instant now) { return event.deadline <= now; }
@@ -105,7 +109,7 @@ class EventQueue {
   Verdict wait_until(Instant due, HeldEvent event, const EventLimits& limits);
 
   const EventQueueOptions options_;
-  ByteBudget budget_;
+  EventMemory memory_;
   ReadyEvents ready_;
   std::multimap<Instant, HeldEvent> waiting_;  // by due
   std::size_t reserved_ = 0;

@@ -298,6 +298,34 @@ TEST(EventQueue, ATenantsRedrivesStayInItsPart) {
   EXPECT_GT(queue.reserve_places(100, "victim"), 0u);
 }
 
+// Of one budget with bodies and answers: what one holds, the other may not.
+TEST(EventQueue, WhatWaitsCountsInTheMemoryOfAll) {
+  const auto memory = std::make_shared<ByteBudget>(1'000'000);
+  EventQueue queue({.limit = 1000, .bytes = 1'000'000'000});
+  queue.count_in(memory);
+  QueuedEvent large = event("a");
+  large.invocation.payload.assign(300'000, 'x');
+  ASSERT_FALSE(queue.reserve(large, kTenant)) << "an event counts as a thousandth of the queue's bytes at least";
+  EventQueue small({.limit = 1000, .bytes = 10'000'000});
+  small.count_in(memory);
+  ASSERT_TRUE(small.reserve(large, kTenant));
+  small.accepted(large, kTenant, time_at(seconds(0)));
+  EXPECT_GE(memory->held_by(kTenant), 300'000U);
+  EXPECT_FALSE(memory->try_add(kTenant, 400'000)) << "a body";
+  EXPECT_TRUE(memory->try_add("other", 300'000));
+  const auto refused = small.reserve(large, kTenant);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::kResourceExhausted);
+  EXPECT_NE(refused.error().message.find("of the 1000000 bytes"), std::string::npos) << refused.error().message;
+  const std::size_t places = small.reserve_places(1000, kTenant);
+  EXPECT_LE(places * 10'000, 1'000'000 - memory->used() - memory->held_by(kTenant)) << "nor by a redrive";
+  small.release_places(places);
+  const HeldEvent attempt = *small.next(at(seconds(0)));
+  small.finished(attempt);
+  EXPECT_EQ(memory->held_by(kTenant), 0U);
+  EXPECT_EQ(small.bytes(), 0U) << "what was refused is held in neither";
+}
+
 TEST(EventQueue, NoAttemptIsMadeThatItsDeadlineLeavesNoTimeFor) {
   EventQueue queue({.first_retry = seconds(1)});
   QueuedEvent timed = event("a");

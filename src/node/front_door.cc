@@ -1,10 +1,12 @@
 #include "node/front_door.h"
 
-#include <limits.h>
 #include <unistd.h>
+
+#include <filesystem>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "edge/console/console_edge.h"
 #include "edge/inference/inference_edge.h"
 #include "edge/lambda/lambda_edge.h"
 #include "edge/lambda/lambda_outcome.h"
@@ -12,27 +14,23 @@
 #include "edge/native/keys.h"
 #include "edge/native/native_edge.h"
 #include "edge/native/secrets.h"
+#include "edge/native/usage.h"
+#include "edge/native/warmth.h"
+#include "edge/openfaas/openfaas_edge.h"
 #include "node/audit_log.h"
+#include "node/machine_name.h"
+#include "node/node_warmth.h"
 #include "node/peers/peers_edge.h"
 
 namespace fairlead {
 namespace {
 
-void say_how_to_get_in(bool is_open, const std::string& key) {
+void say_how_to_get_in(bool is_open, const std::string& state_dir) {
   if (is_open) return spdlog::warn("--open: whoever is on this machine may do everything, without a key");
-  spdlog::info("for AWS SDKs: export AWS_ACCESS_KEY_ID=$(sed -n 1p {})", key);
-  spdlog::info("for AWS SDKs: export AWS_SECRET_ACCESS_KEY=$(sed -n 2p {})", key);
-}
-
-// As a node may be called.
-std::string machine_name() {
-  char name[HOST_NAME_MAX + 1] = {};
-  ::gethostname(name, sizeof name - 1);
-  std::string text(name);
-  for (char& c : text) {
-    if (!validate_node_name(std::string_view(&c, 1))) c = '-';
-  }
-  return text.empty() ? "node" : text.substr(0, kMaxNodeNameLength);
+  const std::string folder = std::filesystem::absolute(state_dir).lexically_normal();
+  spdlog::info("for AWS SDKs: export AWS_ACCESS_KEY_ID=$(sed -n 1p {}/operator-key)", folder);
+  spdlog::info("for AWS SDKs: export AWS_SECRET_ACCESS_KEY=$(sed -n 2p {}/operator-key)", folder);
+  spdlog::info("for fairlead and its SDK: export FAIRLEAD_ENDPOINT=unix:{}/operator.sock", folder);
 }
 
 // Where others reach this node, as far as that can be told: not of an address that stands for all, nor of a port that is yet to be chosen.
@@ -40,10 +38,22 @@ std::string own_address(const ServeOptions& options) {
   for (const std::string& address : options.listen) {
     const auto endpoint = net::parse_endpoint(address);
     if (!endpoint || endpoint->host == "0.0.0.0" || endpoint->host == "::") continue;
-    if (address.starts_with("unix:")) return address;
-    return (options.tls_certificate.empty() ? "http://" : "https://") + address;
+    const char* const web = options.tls_certificate.empty() ? "http://" : "https://";
+    return address.starts_with("unix:") ? address : web + address;
   }
   return "";
+}
+
+OpenfaasOptions openfaas_options(const ServeOptions& options) {
+  return {.calls = {.is_open = options.open_functions,
+                    .callbacks = RegistryRules::parse(options.callbacks).value_or(RegistryRules())},
+          .wall_clock_ms = wall_clock_ms};
+}
+
+// Who holds the bodies of those who call functions without a key: together, and no tenant.
+constexpr const char* kCallersWithoutKey = "(callers without a key)";
+bool is_call(std::string_view target) {
+  return target.starts_with("/function/") || target.starts_with("/async-function/");
 }
 
 }  // namespace
@@ -53,7 +63,7 @@ FrontDoor::~FrontDoor() = default;
 Status FrontDoor::open(const ServeOptions& options) {
   if (Status known = know_callers(options); !known) return known;
   if (Status joined = join_cluster(options); !joined) return joined;
-  if (Status added = add_edges(); !added) return added;
+  if (Status added = add_edges(options); !added) return added;
   if (Status secured = prepare_tls(options); !secured) return secured;
   if (Status listening = listen(options); !listening) return listening;
   if (cluster_) cluster_->start();
@@ -66,8 +76,7 @@ void FrontDoor::stop_listening() {
 }
 
 void FrontDoor::when_forwarded(std::function<void()> callback) {
-  if (!cluster_) return callback();
-  cluster_->when_idle(std::move(callback));
+  cluster_ ? cluster_->when_idle(std::move(callback)) : callback();
 }
 
 Status FrontDoor::join_cluster(const ServeOptions& options) {
@@ -88,11 +97,14 @@ Status FrontDoor::join_cluster(const ServeOptions& options) {
     needs_trust = needs_trust || endpoint->speaks_tls;
     peers.peers.push_back(*std::move(endpoint));
   }
-  if (needs_trust) {
+  if (needs_trust)
     peers.trust = {.ca = options.peer_ca, .certificate = options.tls_certificate, .key = options.tls_key};
-  }
-  auto cluster = ClusterNode::create(
-      io_, node_, {.state_dir = options.state_dir, .runs_nothing = options.gpus == "0", .peers = std::move(peers)});
+  auto cluster = ClusterNode::create(io_, node_,
+                                     {.state_dir = options.state_dir,
+                                      .runs_nothing = options.gpus == "0",
+                                      .has_common_store = !options.store.empty(),
+                                      .peers = std::move(peers),
+                                      .tracer = watching_.traces});
   if (!cluster) return fail(cluster.error());
   cluster_ = *std::move(cluster);
   spdlog::info("node '{}' of a cluster, {} peers listed", cluster_->name(), options.peers.size());
@@ -118,20 +130,27 @@ Status FrontDoor::know_callers(const ServeOptions& options) {
                                 },
                             .audit = [audit](const AuditEntry& entry) { audit->write(entry, wall_clock_ms()); }});
   router_.set_guard(&*guard_);
-  say_how_to_get_in(options.open, file.operator_key_path());
+  say_how_to_get_in(options.open, options.state_dir);
   return {};
 }
 
-// An edge more is a line more.
-Status FrontDoor::add_edges() {
+Status FrontDoor::add_edges(const ServeOptions& options) {
   NodeService& node = cluster_ ? static_cast<NodeService&>(*cluster_) : node_;
-  const auto more_metrics = [this] { return cluster_ ? peer_metrics(*cluster_) : std::string(); };
-  Edge edges[] = {lambda_edge(node),    native_edge(io_, node, lambda_response),
-                  inference_edge(node), metrics_edge(node, more_metrics),
-                  key_edge(*keys_),     secret_edge(secrets_, node, wall_clock_ms)};
-  if (cluster_) {
-    if (Status added = router_.add(peers_edge(*cluster_)); !added) return added;
-  }
+  const auto more_metrics = [this](bool with_exemplars) {
+    std::string text = watching_.latencies->metrics(with_exemplars) + tracer_metrics(watching_.traces);
+    return cluster_ ? text + peer_metrics(*cluster_) : text;
+  };
+  Edge edges[] = {lambda_edge(node),
+                  native_edge(io_, node, lambda_response),
+                  inference_edge(node),
+                  metrics_edge(node, more_metrics),
+                  usage_edge(*watching_.usage),
+                  warmth_edge([this] { return NodeWarmth(node_).views(); }, monotonic_now),
+                  key_edge(*keys_),
+                  secret_edge(secrets_, node, wall_clock_ms),
+                  console_edge(io_, node, {keys_->keyring(), node_.requests(), wall_clock_ms}),
+                  openfaas_edge(io_, node, secrets_, openfaas_options(options))};
+  if (Status added = cluster_ ? router_.add(peers_edge(*cluster_)) : Status(); !added) return added;
   for (Edge& edge : edges) {
     if (Status added = router_.add(std::move(edge)); !added) return added;
   }
@@ -155,13 +174,15 @@ Status FrontDoor::listen(const ServeOptions& options) {
       io_, net::HttpLimits{.body_bytes = kMaxRequestBytes},
       [this](net::HttpExchange exchange) { router_.dispatch(std::move(exchange)); },
       [this](net::HttpRequest& head) { return router_.sink_for(head); },
-      net::RequestMemory{.bytes = options.request_memory_bytes,
-                         .holder = [this](net::HttpRequest& head) -> Result<std::string> {
-                           if (std::string peer = cluster_ ? peer_that_sends(*cluster_, head) : ""; !peer.empty())
-                             return peer;
-                           return guard_->holder_of(head);
-                         },
-                         .keeps_answers_over_unix = true});
+      net::RequestMemory{
+          .bytes = options.request_memory_bytes,
+          .holder = [this, is_open = options.open_functions](net::HttpRequest& head) -> Result<std::string> {
+            if (is_open && is_call(head.target())) return kCallersWithoutKey;
+            if (std::string peer = cluster_ ? peer_that_sends(*cluster_, head) : ""; !peer.empty()) return peer;
+            return guard_->holder_of(head);
+          },
+          .keeps_answers_over_unix = true,
+          .shared = memory_});
   // Beside what was asked for, so that the operator gets in without a key. Its folder is the node's alone.
   if (const auto bound = http_->listen("unix:" + options.state_dir + "/operator.sock"); !bound) {
     spdlog::warn("there is no operator's socket: {}", bound.error().message);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/byte_budget.h"
 #include "edge/error_document.h"
 #include "edge/guard.h"
 #include "edge/router.h"
@@ -24,9 +25,10 @@ namespace fairlead {
 
 class FrontDoor {
  public:
-  // What is named here must outlive it.
-  FrontDoor(boost::asio::io_context& io, Node& node, identity::SecretVault& secrets)
-      : io_(io), node_(node), secrets_(secrets) {}
+  // What is named here must outlive it. `memory`: NodeOptions::memory.
+  FrontDoor(boost::asio::io_context& io, Node& node, identity::SecretVault& secrets, std::shared_ptr<ByteBudget> memory,
+            const RequestSinks& watching)
+      : io_(io), node_(node), secrets_(secrets), memory_(std::move(memory)), watching_(watching) {}
   ~FrontDoor();
 
   // Reads the keys of the state folder, makes the operator's if there is none, and listens. REQUIRES: called once.
@@ -39,13 +41,15 @@ class FrontDoor {
  private:
   Status know_callers(const ServeOptions& options);
   Status join_cluster(const ServeOptions& options);
-  Status add_edges();
+  Status add_edges(const ServeOptions& options);
   Status prepare_tls(const ServeOptions& options);
   Status listen(const ServeOptions& options);
 
   boost::asio::io_context& io_;
   Node& node_;
   identity::SecretVault& secrets_;
+  const std::shared_ptr<ByteBudget> memory_;  // shared with all that holds callers' bytes
+  const RequestSinks& watching_;
   std::unique_ptr<ClusterNode> cluster_;  // null: the node is alone
   std::optional<identity::KeyDesk> keys_;
   std::optional<Guard> guard_;

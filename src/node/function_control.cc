@@ -2,16 +2,39 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <set>
 #include <utility>
 
 #include "base/log.h"
+#include "decide/core/hold_desk.h"
 #include "model/autoscale_tag.h"
+#include "model/warmth_tags.h"
 #include "node/container_spec.h"
 #include "node/pipeline_folder.h"
 #include "store/user_rights.h"
+#include "store/zip_writer.h"
 
 namespace fairlead {
 namespace {
+
+// REQUIRES: a valid configuration. A pipeline's slices are its own: there is nothing to hold.
+WarmHold hold_of(const FunctionRecord& record, const BundledTask* task) {
+  return task != nullptr && task->pipeline ? WarmHold() : held_as(record.config.tags).value_or(WarmHold());
+}
+
+// Who wants an instance somewhere while nobody calls has one started.
+bool is_pinned(const FunctionRecord& record) {
+  const auto pin = record.config.tags.find(std::string(kPinTag));
+  return pin != record.config.tags.end() && pin->second != pin_name(PinKind::kNone);
+}
+
+bool has_instance(const Core& core, FlowId flow) {
+  const std::vector<InstanceView> all = core.instances();
+  return std::any_of(all.begin(), all.end(), [&](const InstanceView& one) { return one.flow == flow; });
+}
 
 Status validate(const std::string& name, const FunctionConfig& config) {
   if (Status valid = validate_function_name(name); !valid) return valid;
@@ -48,6 +71,42 @@ std::shared_ptr<const BundledTask> kernel_task_of(const FunctionRecord& record) 
   return nullptr;
 }
 
+bool has_code(const FunctionRecord& record) {
+  std::error_code error;
+  return std::filesystem::is_directory(record.code_path, error);
+}
+
+// What is published of one function, out of all.
+PublishedState published_of(const std::string& function, PublishedState& all) {
+  PublishedState own;
+  const auto is_its = [&](const FunctionRecord& version) { return version.name == function; };
+  std::copy_if(all.versions.begin(), all.versions.end(), std::back_inserter(own.versions), is_its);
+  std::erase_if(all.versions, is_its);
+  if (auto number = all.last_numbers.extract(function)) own.last_numbers.insert(std::move(number));
+  if (auto aliases = all.aliases.extract(function)) own.aliases.insert(std::move(aliases));
+  return own;
+}
+
+// Functions of other nodes, whose code or a version's is not here yet, with what is published of them.
+void set_late_apart(std::vector<FunctionRecord>& records, PublishedState& published,
+                    std::vector<FunctionChange>& late) {
+  std::set<std::string> names;
+  for (const auto* some : {&records, &published.versions}) {
+    for (const FunctionRecord& record : *some) {
+      if (!has_code(record)) names.insert(record.name);
+    }
+  }
+  for (FunctionRecord& record : records) {
+    record.seats.clear();  // another node's, or this one's of an earlier start
+    if (!names.contains(record.name)) continue;
+    late.push_back({.function = record.name,
+                    .record = record,
+                    .published = published_of(record.name, published),
+                    .event_config = {}});
+  }
+  std::erase_if(records, [&](const FunctionRecord& record) { return names.contains(record.name); });
+}
+
 }  // namespace
 
 FunctionControl::FunctionControl(boost::asio::io_context& io, ImageStoreOptions images, Worker& worker, Store& store,
@@ -61,6 +120,13 @@ FunctionControl::FunctionControl(boost::asio::io_context& io, ImageStoreOptions 
       request_ids_(request_ids),
       driver_(driver),
       removed_(std::move(removed)),
+      versions_({.store = store_,
+                 .functions = functions_,
+                 .tenants = tenants_,
+                 .request_ids = request_ids_,
+                 .driver = driver_,
+                 .shares = shares_,
+                 .removed = removed_}),
       images_(std::make_unique<ImageStore>(std::move(images))),
       image_worker_(io) {}
 
@@ -68,18 +134,83 @@ FunctionControl::~FunctionControl() {
   images_->stop();  // else the worker's end would wait for a registry
 }
 
-Status FunctionControl::recover() {
+Status FunctionControl::recover(std::vector<FunctionChange>* late) {
   auto records = store_.load_functions();
   if (!records) return fail(records.error());
+  auto published = store_.load_published();
+  if (!published) return fail(published.error());
+  std::vector<std::string> used;
+  for (const auto* some : {&*records, &published->versions}) {
+    for (const FunctionRecord& record : *some) used.push_back(record.code_path);
+  }
+  if (late != nullptr) set_late_apart(*records, *published, *late);
   for (FunctionRecord& record : *records) {
     const RegisteredFunction& function = functions_.add(record, kernel_task_of(record));
     shares_.recover(record, function.kernel_task != nullptr);
     driver_.core().add_function(spec_of(function));
     if (function.kernel_task && !function.is_pipeline()) driver_.core().prepare(function.flow);
+    Actions none;  // there is no instance yet
+    HoldDesk(driver_.core()).set(Instant(), function.flow, hold_of(record, function.kernel_task.get()), none);
+    if (is_pinned(record)) driver_.core().prepare(function.flow);
   }
-  remove_unused_bundles(state_dir_, functions_.code_paths());
-  remove_unused_images(state_dir_, functions_.code_paths());
+  remove_unused_bundles(state_dir_, used);
+  remove_unused_images(state_dir_, used);
+  versions_.recover(*std::move(published), kernel_task_of);
   return {};
+}
+
+// On the worker. By what is in it, so that what another node unpacks of it can be compared.
+Status FunctionControl::keep_code(const CodeBundle& bundle, std::string_view zip) {
+  if (shared_ == nullptr) return {};
+  const std::string digest = bundle.path.substr(bundle.path.rfind('/') + 1);
+  if (!zip.empty()) return shared_->put_code(digest, zip);
+  const auto packed = zip_folder(bundle.path);
+  if (!packed) return fail(packed.error());
+  return shared_->put_code(digest, *packed);
+}
+
+void FunctionControl::fetch_code(std::vector<FunctionRecord> records, std::function<void(Status)> done) {
+  std::erase_if(records, has_code);
+  if (records.empty()) return done({});
+  const bool has_images =
+      std::any_of(records.begin(), records.end(), [](const auto& one) { return one.image.has_value(); });
+  const auto fetch = [this, records = std::move(records)]() -> Status {
+    for (const FunctionRecord& record : records) {
+      Result<CodeBundle> bundle = fail(Errc::kInternal, "not fetched");
+      if (record.image) {
+        bundle = images_->add(record.image->resolved_uri);
+      } else {
+        const auto zip = shared_->fetch_code(record.code_path.substr(record.code_path.rfind('/') + 1));
+        if (!zip) return fail(zip.error());
+        bundle = store_zip(state_dir_, *zip);
+      }
+      if (!bundle) return fail(bundle.error());
+      if (bundle->path == record.code_path) continue;
+      return fail(Errc::kCorrupt, "the code of function {} is {} here, and {} for the node that deployed it",
+                  record.name, bundle->path, record.code_path);
+    }
+    return {};
+  };
+  (has_images ? image_worker_ : worker_).run(fetch, std::move(done));
+}
+
+Status FunctionControl::take_in(FunctionRecord record) {
+  const RegisteredFunction* const known = functions_.find(record.name);
+  record.seats = known != nullptr ? known->record.seats : std::vector<std::string>();
+  const auto task = kernel_task_of(record);
+  const auto before = shares_.entry(record.name);
+  if (Status admitted = shares_.admit(record, task != nullptr); !admitted) {
+    shares_.restore(record.name, before);
+    return admitted;
+  }
+  tell_core(record, task);
+  versions_.function_changed(record.name);
+  settle_shares();
+  return {};
+}
+
+void FunctionControl::take_in_published(const std::string& function, PublishedState published) {
+  versions_.replace(function, std::move(published), kernel_task_of);
 }
 
 void FunctionControl::prepare_code(CodeSource code, std::function<void(Result<PreparedCode>)> done) {
@@ -98,10 +229,11 @@ void FunctionControl::prepare_code(CodeSource code, std::function<void(Result<Pr
                              });
   }
   worker_.run(
-      [state_dir = state_dir_, code = std::move(code)]() -> Result<PreparedCode> {
+      [this, state_dir = state_dir_, code = std::move(code)]() -> Result<PreparedCode> {
         auto bundle =
             code.folder.empty() ? store_zip(state_dir, code.zip) : store_folder(state_dir, code.folder, code.reader);
         if (!bundle) return fail(bundle.error());
+        if (Status kept = keep_code(*bundle, code.folder.empty() ? code.zip : ""); !kept) return fail(kept.error());
         PreparedCode prepared{*std::move(bundle), nullptr};
         const bool is_dag = is_pipeline(prepared.bundle.path);
         if (!is_dag && !is_kernel_task(prepared.bundle.path)) return prepared;
@@ -118,6 +250,10 @@ void FunctionControl::save(FunctionRecord record, std::shared_ptr<const BundledT
   if (Status program = check_image_program(record); !program) {
     functions_.end_change(record.name);
     return done(fail(program.error()));
+  }
+  if (Status held = check_hold(record, kernel_task.get()); !held) {
+    functions_.end_change(record.name);
+    return done(fail(held.error()));
   }
   const auto before = shares_.entry(record.name);
   if (Status admitted = shares_.admit(record, kernel_task != nullptr); !admitted) {
@@ -137,33 +273,59 @@ void FunctionControl::save(FunctionRecord record, std::shared_ptr<const BundledT
                           return done(fail(written.error()));
                         }
                         tell_core(record, kernel_task);
+                        versions_.function_changed(record.name);
                         settle_shares();
                         keep_seats(record.name);
                         done(std::move(record));
                       });
 }
 
+// What was asked for before is never refused.
+Status FunctionControl::check_hold(const FunctionRecord& record, const BundledTask* task) {
+  const WarmHold hold = hold_of(record, task);
+  const RegisteredFunction* const known = functions_.find(record.name);
+  const Result<GpuSettings> gpu = gpu_settings(record.config);
+  if (!gpu) return fail(gpu.error());
+  if (known != nullptr) {
+    const bool is_as_before =
+        hold_of(known->record, known->kernel_task.get()) == hold &&
+        gpu_settings(known->record.config).value_or(GpuSettings()).share.memory == gpu->share.memory;
+    if (is_as_before) return {};
+  }
+  if (hold.pin == PinKind::kDevice && task != nullptr) {
+    return fail(
+        Errc::kInvalidArgument,
+        "gpu:pin is device; the data of kernel tasks is in the cache of their device server: it must be host or none");
+  }
+  return HoldDesk(driver_.core())
+      .check(known == nullptr ? FlowId() : known->flow, tenants_.id_of(gpu->tenant), hold,
+             gpu->share.memory.value_or(Bytes(0)));
+}
+
 void FunctionControl::tell_core(const FunctionRecord& record, std::shared_ptr<const BundledTask> kernel_task) {
   driver_.tell([&](Core& core, Instant now, Actions& out) {
     if (RegisteredFunction* function = functions_.find(record.name)) {
       // The image too: two with the same files may start different programs.
-      const bool same_program = function->record.config == record.config &&
-                                function->record.code_path == record.code_path &&
-                                function->record.image == record.image;
+      const bool same_code = function->record.code_path == record.code_path && function->record.image == record.image;
+      const bool same_program = same_code && function->record.config == record.config;
+      const bool same_process = same_code && is_same_process(function->record.config, record.config);
       function->record = record;
       function->kernel_task = kernel_task;
       const FlowSpec spec = spec_of(*function);
       if (same_program) {
         core.set_max_concurrency(now, spec.flow, spec.max_concurrency, out);
       } else {
-        core.update_function(now, spec, out);
+        core.update_function(now, spec, out, same_process ? Core::Instances::kKept : Core::Instances::kReplaced);
       }
     } else {
       const RegisteredFunction& added = functions_.add(record, kernel_task);
       core.add_function(spec_of(added));
     }
-    if (kernel_task && !kernel_task->pipeline) core.prepare(functions_.find(record.name)->flow);
-    if (kernel_task || !record.seats.empty()) core.wake(now, out);
+    const FlowId flow = functions_.find(record.name)->flow;
+    HoldDesk(core).set(now, flow, hold_of(record, kernel_task.get()), out);
+    const bool starts_now = is_pinned(record) && !has_instance(core, flow);
+    if (starts_now || (kernel_task && !kernel_task->pipeline)) core.prepare(flow);
+    if (starts_now || kernel_task || !record.seats.empty()) core.wake(now, out);
   });
 }
 
@@ -184,6 +346,7 @@ void FunctionControl::settle_shares() {
 // So that the next start finds them where they are. While the function is being changed its new record is on its way to the disk, and an
 // old one must not follow it: this is called again after that.
 void FunctionControl::keep_seats(const std::string& name) {
+  if (shared_ != nullptr) return;
   RegisteredFunction* function = functions_.find(name);
   const auto entry = shares_.entry(name);
   if (function == nullptr || !entry || entry->last == function->record.seats || functions_.is_changing(name)) return;
@@ -271,13 +434,16 @@ Shares::Placed FunctionControl::scale(const std::string& name, const Share& shar
                                       std::vector<InstanceId> parked_to_stop) {
   const auto before = shares_.entry(name);
   const bool is_other = !before || before->asked.share != share;
+  // What an instance was started with is its width, and its memory.
+  const bool same_process =
+      before && before->asked.share.width_percent == share.width_percent && before->asked.share.memory == share.memory;
   Shares::Placed placed = shares_.scale(name, share, wanted);
   if (!is_other) {
     tell_seats({name}, std::move(parked_to_stop));
   } else {
     const FlowSpec spec = spec_of(*functions_.find(name));
     driver_.tell([&](Core& core, Instant now, Actions& out) {
-      core.update_function(now, spec, out);
+      core.update_function(now, spec, out, same_process ? Core::Instances::kKept : Core::Instances::kReplaced);
       core.wake(now, out);
     });
   }
@@ -292,6 +458,7 @@ void FunctionControl::remove_trial(const std::string& name) {
 // After the core: what that gave back is forgotten too.
 void FunctionControl::forget(const std::string& name) {
   const RegisteredFunction& known = *functions_.find(name);
+  versions_.function_removed(name);
   driver_.tell([&](Core& core, Instant now, Actions& out) { core.remove_function(now, known.flow, out); });
   removed_(known);
   functions_.remove(name);

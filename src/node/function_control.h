@@ -15,11 +15,13 @@
 #include "edge/node_service.h"
 #include "node/core_driver.h"
 #include "node/functions.h"
+#include "node/published_versions.h"
 #include "node/request_id.h"
 #include "node/shares.h"
 #include "node/tenants.h"
 #include "node/worker.h"
 #include "store/image_store.h"
+#include "store/shared_store.h"
 #include "store/store.h"
 
 namespace fairlead {
@@ -28,7 +30,7 @@ class FunctionControl {
  public:
   template <typename T>
   using Callback = NodeService::Callback<T>;
-  // Called with the function, before it is forgotten.
+  // Called with the function, or with a version of it that was called, before it is forgotten.
   using Removed = std::function<void(const RegisteredFunction&)>;
 
   // `worker` unpacks code. `images.state_dir` is the node's. All that is named here must outlive it.
@@ -36,8 +38,18 @@ class FunctionControl {
                   Functions& functions, Tenants& tenants, RequestIds& request_ids, CoreDriver& driver, Removed removed);
   ~FunctionControl();  // ends what is being fetched
 
-  // Those that the store holds, at the start; the folders of no function are removed.
-  Status recover();
+  // With a common store: code goes there before a function does, and seats, which are this node's own, do not.
+  void share(SharedStore& store) { shared_ = &store; }
+
+  // Those that the store holds, at the start; the folders of no function, and of no version of one, are removed. With a common store,
+  // `late` are those whose code is not here.
+  Status recover(std::vector<FunctionChange>* late = nullptr);
+
+  // What other nodes did. Code of these that is not here, from the common store or, of an image, from its registry.
+  void fetch_code(std::vector<FunctionRecord> records, std::function<void(Status)> done);
+  Status take_in(FunctionRecord record);  // REQUIRES: its code is here. kResourceExhausted: no room for its share
+  void take_in_published(const std::string& function, PublishedState published);
+  void drop(const std::string& name) { forget(name); }  // REQUIRES: it is there
 
   void create(std::string name, FunctionConfig config, CodeSource code, Callback<FunctionRecord> done);
   void update_code(std::string name, CodeSource code, Callback<FunctionRecord> done);
@@ -57,6 +69,7 @@ class FunctionControl {
                        std::vector<InstanceId> parked_to_stop = {});
 
   Shares& shares() { return shares_; }
+  PublishedVersions& versions() { return versions_; }
   // After devices came or went: the core is told of seats that are others now.
   void settle_shares();
 
@@ -65,12 +78,14 @@ class FunctionControl {
     CodeBundle bundle;
     std::shared_ptr<const BundledTask> kernel_task;
   };
+  Status keep_code(const CodeBundle& bundle, std::string_view zip);
   void prepare_code(CodeSource code, std::function<void(Result<PreparedCode>)> done);
   void save(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task, Callback<FunctionRecord> done);
   FlowSpec spec_of(const RegisteredFunction& function);
   void tell_seats(const std::vector<std::string>& changed, std::vector<InstanceId> parked_to_stop = {});
   void keep_seats(const std::string& name);
   void forget(const std::string& name);
+  Status check_hold(const FunctionRecord& record, const BundledTask* task);
   void tell_core(const FunctionRecord& record, std::shared_ptr<const BundledTask> kernel_task);
 
   const std::string state_dir_;
@@ -81,7 +96,9 @@ class FunctionControl {
   RequestIds& request_ids_;
   CoreDriver& driver_;
   const Removed removed_;
+  SharedStore* shared_ = nullptr;  // none: this node has a store of its own
   Shares shares_;
+  PublishedVersions versions_;
   std::unique_ptr<ImageStore> images_;
   Worker image_worker_;  // apart, since fetching an image takes minutes
 };

@@ -229,9 +229,14 @@ TEST_F(SharesInControlTest, ATagThatChangesWhileItRunsTakesEffect) {
   EXPECT_THAT(actions, Contains("start instance=1 flow=1 gpu=1 entitled"));
   ready(kFirst);
   ASSERT_TRUE(update_config("f", asks("0")));
-  EXPECT_THAT(actions, Contains("stop instance=1 reason=function_changed"));
+  EXPECT_THAT(actions, Contains("seat instance=1 flow=1 gpu=1 parked"));
+  EXPECT_THAT(actions, Not(Contains(HasSubstr("function_changed")))) << "it stays, without a seat";
   EXPECT_THAT(functions.find("f")->record.seats, testing::IsEmpty());
   ASSERT_TRUE(create("g", "one", asks("97")));
+  FunctionConfig other = asks("0");
+  other.environment["A"] = "b";
+  ASSERT_TRUE(update_config("f", other));
+  EXPECT_THAT(actions, Contains("stop instance=1 reason=function_changed")) << "what a process is started with";
 }
 
 TEST_F(FunctionControlTest, CodeThatCannotBeUsedLeavesTheNameFree) {

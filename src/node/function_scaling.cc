@@ -3,9 +3,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "model/samples_tag.h"
+#include "node/trial_samples.h"
 
 namespace fairlead {
+namespace {
+
+constexpr const char* kBegun = "it began";
+constexpr Duration kMeasureAgain = std::chrono::seconds(30);
+
+}  // namespace
 
 FunctionScaling::FunctionScaling(boost::asio::io_context& io, Store& store, FunctionControl& control,
                                  Functions& functions, Invocations& invocations, Instances& instances,
@@ -30,11 +39,56 @@ FunctionScaling::FunctionScaling(boost::asio::io_context& io, Store& store, Func
               if (least == Bytes(0) || device.memory < least) least = device.memory;
             }
             return least;
-          }) {}
+          }) {
+  autoscaler_.set_measure([this](const FunctionRecord& record) { return measure(record); });
+}
+
+// Its author gave samples (tag gpu:samples): it is measured once, as soon as no other is. What failed is not tried again until its code is
+// another; where there was no room, or it was stopped, it is tried again.
+std::string FunctionScaling::measure(const FunctionRecord& record) {
+  const auto samples = samples_of(record.config).value_or(std::nullopt);
+  if (!samples) return "";
+  if (const auto status = profiler_.status(record.name); status && status->is_running) {
+    return "it is being measured: " + status->doing;
+  }
+  auto& known = unmeasured_[record.name];
+  if (known.code_sha256 != record.code_sha256) known = {.code_sha256 = record.code_sha256, .why = "", .again = {}};
+  if (const auto begun = profiler_.status(record.name); begun && known.why == kBegun) {
+    known.why = begun->failed.empty() ? "its profile is not on disk" : begun->failed;
+  }
+  const bool is_due = known.why.empty() || (known.again && monotonic_now() >= *known.again);
+  if (!is_due) return "measuring it failed: " + known.why + "; fairlead profile " + record.name + " measures it again";
+  if (profiler_.is_running()) return "it is measured once the experiment that goes on has ended";
+  known.again.reset();
+  const auto payloads = trial_samples(record, *samples);
+  if (!payloads) return known.why = payloads.error().message;
+  ProfileRequest request{.function = record.name, .payload = payloads->front()};
+  request.more_payloads.assign(payloads->begin() + 1, payloads->end());
+  if (Status started = profiler_.start(request, has_widths_); !started) {
+    known.again = monotonic_now() + kMeasureAgain;
+    return known.why = started.error().message;
+  }
+  spdlog::info("function {} is called again and again with its {} samples (tag {}) to measure it", record.name,
+               payloads->size(), kSamplesTag);
+  known.why = kBegun;
+  return "it is being measured";
+}
 
 void FunctionScaling::start(Autoscaler::Options options) {
   has_widths_ = options.has_widths;
   autoscaler_.start(options);
+}
+
+NodeService::Callback<Outcome> FunctionScaling::counted(const std::string& function,
+                                                        NodeService::Callback<Outcome> done) {
+  const std::int64_t now_ms = wall_clock_ms();
+  if (!autoscaler_.arrived(function, now_ms)) return done;
+  return [this, life = life_.watch(), function, now_ms, began = monotonic_now(),
+          done = std::move(done)](Result<Outcome> outcome) {
+    const bool failed = !outcome || outcome->kind != OutcomeKind::kSuccess;
+    if (!life.ended()) autoscaler_.answered(function, now_ms, monotonic_now() - began, failed);
+    done(std::move(outcome));
+  };
 }
 
 // Of its code, on a model of device that the node has: the newest.
@@ -62,6 +116,7 @@ Status FunctionScaling::recover() {
 
 void FunctionScaling::function_removed(const std::string& function) {
   profiles_.erase(function);
+  unmeasured_.erase(function);
   autoscaler_.forget(function);
 }
 

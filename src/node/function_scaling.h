@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/lifetime.h"
+#include "edge/node_service.h"
 #include "edge/scaling_service.h"
 #include "node/autoscaler.h"
 #include "node/profiler.h"
@@ -26,6 +28,8 @@ class FunctionScaling final : public ScalingService {
   // The devices are there. From now on functions are scaled.
   void start(Autoscaler::Options options);
   void called(const std::string& function) { autoscaler_.called(function); }
+  // `done`, and how the call ended is in the books of a function that is scaled.
+  NodeService::Callback<Outcome> counted(const std::string& function, NodeService::Callback<Outcome> done);
   void drain() { profiler_.stop("the node drains"); }
   void function_removed(const std::string& function);
 
@@ -35,8 +39,10 @@ class FunctionScaling final : public ScalingService {
   void import_profile(std::string function, FunctionProfile profile, Callback<FunctionProfile> done) override;
   Result<ScalingStatus> scaling(const std::string& function) override;
   std::vector<ScalingStatus> all_scaling() override { return autoscaler_.all(); }
+  std::vector<PlacementEntry> placements() override { return autoscaler_.placements(); }
 
  private:
+  std::string measure(const FunctionRecord& record);
   void keep(FunctionProfile profile, Callback<FunctionProfile> done);
   const FunctionProfile* profile_of(const FunctionRecord& record) const;
 
@@ -45,8 +51,15 @@ class FunctionScaling final : public ScalingService {
   bool has_widths_ = false;
   std::map<std::string, std::vector<FunctionProfile>> profiles_;  // by function, the newest first
   const Devices devices_;
+  // Of functions with samples whose experiment did not begin or failed: of which code, why, and when it is tried again.
+  struct Unmeasured {
+    std::string code_sha256, why;
+    std::optional<Instant> again;
+  };
+  std::map<std::string, Unmeasured> unmeasured_;
   Profiler profiler_;
   Autoscaler autoscaler_;
+  Lifetime life_;
 };
 
 }  // namespace fairlead

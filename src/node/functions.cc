@@ -1,5 +1,7 @@
 #include "node/functions.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -7,6 +9,13 @@
 
 namespace fairlead {
 namespace {
+
+std::size_t bucket_of(Duration time) {
+  const double seconds = to_seconds(time);
+  std::size_t bucket = 0;
+  while (bucket < std::size(kDurationBucketsSeconds) && seconds > kDurationBucketsSeconds[bucket]) ++bucket;
+  return bucket;
+}
 
 void count_in(FunctionStats& stats, const Complete& complete) {
   ++stats.invocations;
@@ -20,10 +29,7 @@ void count_in(FunctionStats& stats, const Complete& complete) {
   if (complete.outcome != OutcomeKind::kSuccess) ++stats.errors;
   stats.service += complete.service;
   stats.queue_time += complete.queue_time;
-  const double seconds = to_seconds(complete.service);
-  std::size_t bucket = 0;
-  while (bucket < std::size(kDurationBucketsSeconds) && seconds > kDurationBucketsSeconds[bucket]) ++bucket;
-  ++stats.duration_histogram[bucket];
+  ++stats.duration_histogram[bucket_of(complete.service)];
 }
 
 }  // namespace
@@ -35,6 +41,10 @@ std::size_t pipeline_seats(const PipelineProgram& program) {
 
 Functions::Functions() {
   requested_stats_.duration_histogram.resize(std::size(kDurationBucketsSeconds) + 1);
+}
+
+std::string flow_name(const FunctionRecord& record) {
+  return record.version == 0 ? record.name : fmt::format("{}:{}", record.name, record.version);
 }
 
 FlowSpec flow_spec(const RegisteredFunction& function, Tenants& tenants) {
@@ -59,7 +69,7 @@ FlowSpec flow_spec(const RegisteredFunction& function, Tenants& tenants) {
 
 RegisteredFunction& Functions::add_to(ByName& functions, FunctionRecord record,
                                       std::shared_ptr<const BundledTask> kernel_task) {
-  const std::string name = record.name;
+  const std::string name = flow_name(record);
   const FlowId flow(++last_flow_);
   const GpuId pipeline_device(kFirstPipelineDevice + flow.value());
   const auto [it, added] =
@@ -101,6 +111,30 @@ RegisteredFunction* Functions::find_requested(const std::string& name) {
   return it == requested_.end() ? nullptr : &it->second;
 }
 
+RegisteredFunction& Functions::add_version(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task) {
+  return add_to(versions_, std::move(record), std::move(kernel_task));
+}
+
+void Functions::remove_version(const std::string& name, std::uint64_t version) {
+  remove_from(versions_, flow_name({.name = name, .version = version}));
+}
+
+RegisteredFunction* Functions::find_version(const std::string& name, std::uint64_t version) {
+  const auto it = versions_.find(flow_name({.name = name, .version = version}));
+  return it == versions_.end() ? nullptr : &it->second;
+}
+
+// ':' is in no function's name, and what begins with "name:" stands together.
+std::vector<RegisteredFunction*> Functions::family(const std::string& name) {
+  std::vector<RegisteredFunction*> flows;
+  if (RegisteredFunction* const latest = find(name)) flows.push_back(latest);
+  const std::string prefix = name + ":";
+  for (auto it = versions_.lower_bound(prefix); it != versions_.end() && it->first.starts_with(prefix); ++it) {
+    flows.push_back(&it->second);
+  }
+  return flows;
+}
+
 RegisteredFunction* Functions::find(const std::string& name) {
   const auto it = by_name_.find(name);
   return it == by_name_.end() ? nullptr : &it->second;
@@ -132,6 +166,15 @@ void Functions::count(const Complete& complete) {
   if (function == nullptr) return;
   count_in(function->stats, complete);
   if (function->requested) count_in(requested_stats_, complete);
+}
+
+void Functions::count_first_byte(FlowId flow, Duration after) {
+  RegisteredFunction* const function = find(flow);
+  if (function == nullptr) return;
+  FunctionStats& stats = function->stats;
+  stats.first_byte_histogram.resize(std::size(kDurationBucketsSeconds) + 1);
+  ++stats.first_byte_histogram[bucket_of(after)];
+  stats.first_byte += after;
 }
 
 void Functions::add_service(FlowId flow, Duration service) {

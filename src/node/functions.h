@@ -2,6 +2,9 @@
 // deleted and re-created one gets a new one. Tasks of one-off requests are functions that only their flow leads to, and
 // the name that their content gives them: no client can name, see or change them.
 //
+// A published version that was called is a flow of its own: its own instances and its own queue, in the family of the function's flow, so
+// that a function is one in all that is shared, however many versions of it are called.
+//
 // Threads: not thread-safe; owned by the core thread.
 #pragma once
 
@@ -38,6 +41,9 @@ inline bool is_pipeline_device(GpuId gpu) {
 }
 std::size_t pipeline_seats(const PipelineProgram& program);  // requests that are in it at a time
 
+// "hello"; of a version "hello:3": for people, and for what is kept by the name of what runs.
+std::string flow_name(const FunctionRecord& record);
+
 // The scheduling view of a record. REQUIRES: its configuration was validated.
 FlowSpec flow_spec(const RegisteredFunction& function, Tenants& tenants);
 
@@ -62,9 +68,18 @@ class Functions {
   RegisteredFunction* find_requested(const std::string& name);
   const std::map<std::string, RegisteredFunction>& requested() const { return requested_; }
 
+  // REQUIRES: add_version: the version has no flow; the function is there, or (the second) it has.
+  RegisteredFunction& add_version(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task);
+  void remove_version(const std::string& name, std::uint64_t version);
+  RegisteredFunction* find_version(const std::string& name, std::uint64_t version);
+  const std::map<std::string, RegisteredFunction>& versions() const { return versions_; }  // by flow_name()
+  // Its flows, $LATEST's first. Empty: there is no such function.
+  std::vector<RegisteredFunction*> family(const std::string& name);
+
   // Counts a finished invocation; service that was charged after it. No effect when the function is not there any more.
   void count(const Complete& complete);
   void add_service(FlowId flow, Duration service);
+  void count_first_byte(FlowId flow, Duration after);                        // of an answer that was streamed
   const FunctionStats& requested_stats() const { return requested_stats_; }  // of all one-off requests, ever
 
   // A name that is being created or changed cannot be created or changed again: kConflict.
@@ -79,7 +94,8 @@ class Functions {
 
   ByName by_name_;
   ByName requested_;
-  std::unordered_map<FlowId, RegisteredFunction*> by_flow_;  // into the two above, whose nodes do not move
+  ByName versions_;
+  std::unordered_map<FlowId, RegisteredFunction*> by_flow_;  // into the three above, whose nodes do not move
   FunctionStats requested_stats_;
   std::set<std::string> changing_;
   std::uint64_t last_flow_ = 0;

@@ -73,7 +73,7 @@ struct GraphRuns::Run {
   std::vector<Node> nodes;
   std::vector<ObjectStore::WatchId> watches;
   std::vector<Waiter> waiters;
-  std::size_t result_bytes = 0;
+  ByteBudget::Lease results;
   boost::asio::steady_timer timer;
   Instant armed_at = Instant::max();
   std::deque<GraphRun::Action> pending;
@@ -273,11 +273,10 @@ Status GraphRuns::check_written(const Run& run, NodeIndex node) const {
 }
 
 void GraphRuns::keep_result(Run& run, NodeIndex node, std::string payload) {
-  if (payload.size() > kMaxKeptResultBytes || run.result_bytes + payload.size() > kMaxRunResultBytes) {
+  if (payload.size() > kMaxKeptResultBytes || !may_keep(run, run.results.bytes() + payload.size())) {
     run.nodes[node].result_bytes = payload.size();
     return;
   }
-  run.result_bytes += payload.size();
   run.nodes[node].result = std::move(payload);
 }
 
@@ -512,20 +511,26 @@ void GraphRuns::end(Run& run) {
     default: ++counters_.runs_cancelled;
   }
   const std::vector<Run::Waiter> waiters = std::move(run.waiters);
-  ended_held_.add(run.tenant, run.serial, run.result_bytes);
+  results_.of_ended.add(run.tenant, run.serial, run.results.bytes());
   ended_order_[run.serial] = name;
-  ended_[name] = {run.serial, status};
+  ended_[name] = {run.serial, status, std::move(run.results)};
   by_name_.erase(name);
   active_.erase(run.serial);  // with the run
-  while (const auto too_much = ended_held_.to_forget()) forget(*too_much);
+  while (const auto too_much = results_.of_ended.to_forget()) forget(*too_much);
   for (const Run::Waiter& waiter : waiters) waiter.done(status);
+}
+
+bool GraphRuns::may_keep(Run& run, std::size_t bytes) {
+  if (bytes > kMaxRunResultBytes) return false;
+  if (!run.results) run.results.open(*results_.memory, run.tenant);
+  return run.results.try_hold(bytes);
 }
 
 void GraphRuns::forget(Serial serial) {
   const auto place = ended_order_.find(serial);
   ended_.erase(place->second);
   ended_order_.erase(place);
-  ended_held_.remove(serial);
+  results_.of_ended.remove(serial);
 }
 
 }  // namespace fairlead

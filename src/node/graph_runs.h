@@ -12,12 +12,14 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/byte_budget.h"
 #include "base/fair_memory.h"
 #include "decide/graph/graph_run.h"
 #include "edge/graph_service.h"
@@ -52,6 +54,10 @@ class GraphRuns final : public GraphService {
   std::vector<GraphRunStatus> list(const std::string& tenant) override;
   Result<GraphRunStatus> cancel(const std::string& tenant, const std::string& run) override;
   GraphCounters counters() const override;
+
+  // Results of runs, and of those that have ended, count in `memory` too, by tenant: one beyond its part is not kept. REQUIRES:
+  // before the first run.
+  void count_in(std::shared_ptr<ByteBudget> memory) { results_.memory = std::move(memory); }
 
   // Takes no more, cancels what goes on.
   void drain();
@@ -95,6 +101,7 @@ class GraphRuns final : public GraphService {
   void release_outputs(const Run& run, NodeIndex node);
   void arm_timer(Run& run);
 
+  bool may_keep(Run& run, std::size_t bytes);
   void answer_waiters(Run& run);
   void end(Run& run);
   Status take_place(const std::string& tenant) const;
@@ -106,6 +113,10 @@ class GraphRuns final : public GraphService {
   ObjectStore& objects_;
   const IsKernelTask is_kernel_task_;
   const FailureText failure_text_;
+  struct {  // before the runs, which have leases of it
+    std::shared_ptr<ByteBudget> memory = std::make_shared<ByteBudget>(std::numeric_limits<std::size_t>::max());
+    FairMemory of_ended{{.items = kMaxEnded, .bytes = kMaxEndedResultBytes}};
+  } results_;
   RequestIds ids_;
   Serial last_serial_ = 0;
   std::uint64_t last_ticket_ = 0;
@@ -117,10 +128,10 @@ class GraphRuns final : public GraphService {
   struct Ended {
     Serial serial = 0;
     GraphRunStatus status;
+    ByteBudget::Lease results;
   };
   std::map<RunName, Ended> ended_;
   std::map<Serial, RunName> ended_order_;
-  FairMemory ended_held_{{.items = kMaxEnded, .bytes = kMaxEndedResultBytes}};
   GraphCounters counters_;
   bool draining_ = false;
 };

@@ -82,6 +82,24 @@ TEST_F(GraphRunsTest, ANodeIsInvokedWhenItsInputIsThereAndItsOutputIsExpectedBef
   EXPECT_EQ(runs.counters().active, 0U);
 }
 
+// From the node's answer on, while the run goes on and after its end.
+TEST_F(GraphRunsTest, ResultsCountInTheMemoryOfAll) {
+  const auto memory = std::make_shared<ByteBudget>(100'000);
+  runs.count_in(memory);
+  ASSERT_EQ(submit({step("a", {}, {}), step("b", {}, {}), step("c", {"in"}, {})}), "r");
+  ASSERT_EQ(node.held.size(), 2U);
+  answer(0, Outcome{.request_id = {}, .payload = std::string(40'000, 'x')});
+  EXPECT_EQ(memory->held_by("default"), 40'000U);
+  answer(1, Outcome{.request_id = {}, .payload = std::string(40'000, 'y')});
+  EXPECT_EQ(memory->held_by("default"), 40'000U) << "beyond the tenant's part: not kept";
+  put("in");
+  answer(2, Outcome{.request_id = {}, .payload = "z"});
+  EXPECT_EQ(status().state, GraphRunState::kDone);
+  EXPECT_EQ(status().nodes[0].result, std::string(40'000, 'x'));
+  EXPECT_EQ(status().nodes[1].result_bytes, 40'000U);
+  EXPECT_EQ(memory->held_by("default"), 40'001U);
+}
+
 TEST_F(GraphRunsTest, AKernelTasksCallSaysWhatIsReadAndWritten) {
   GraphNode task = step("t", {}, {});
   task.function = "task";

@@ -18,6 +18,12 @@ struct LiveInstance {
   bool ready = false;        // has asked for its first invocation
   MemoryUse reported{};      // to the core, last
   LaunchCounts counted{};    // in the function's statistics already
+  // The last time that its memory came back to the device.
+  struct Return {
+    Instant ended{};
+    Duration took{0};
+  };
+  Return returned = {};
 };
 
 class Instances {

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/wall_clock.h"
 #include "model/tenant.h"
 
 namespace fairlead {
@@ -28,6 +29,8 @@ std::optional<Error> api_error(OutcomeKind outcome) {
   }
 }
 
+constexpr std::size_t kMostFailureBytes = 256;  // in a trace
+
 std::string expiry_text(Duration waited) {
   return fmt::format("was not started: its deadline passed after {:.2f} seconds in the queue", to_seconds(waited));
 }
@@ -42,7 +45,9 @@ Instant deadline_of(const Invocation& invocation) {
 
 Invocations::Invocations(CoreDriver& driver, Functions& functions, RequestIds& request_ids, Charges& charges,
                          InvocationNotes& notes)
-    : driver_(driver), functions_(functions), request_ids_(request_ids), charges_(charges), notes_(notes) {}
+    : driver_(driver), functions_(functions), request_ids_(request_ids), charges_(charges), notes_(notes) {
+  requests_.set_running([this](const RecentRequests::Visit& visit) { each_running(visit); });
+}
 
 Invocations::CancelHandle Invocations::invoke(const RegisteredFunction& function, InvokeRequest request,
                                               Callback<Outcome> done) {
@@ -61,7 +66,7 @@ Invocations::CancelHandle Invocations::invoke(const RegisteredFunction& function
     live_.at(invocation).waiters.push_back(std::move(waiter));
   } else {
     Live live{.flow = function.flow, .invocation = std::move(request.invocation)};
-    live.invocation.request_id = request_ids_.next();
+    if (live.invocation.request_id.empty()) live.invocation.request_id = request_ids_.next();
     live.repeat_key = key;
     live.stream = std::move(request.stream);
     Callback<Outcome> refuse = waiter.done;
@@ -92,6 +97,7 @@ Result<InvocationId> Invocations::admit(Live live, Instant deadline) {
   const RegisteredFunction* const function = functions_.find(flow);
   if (function != nullptr) live.invocation.tenant = tenant_of(function->record.config.tags);
   if (!live.repeat_key.empty()) live_by_repeat_key_[live.repeat_key] = invocation;
+  if (sinks_->traces != nullptr) live.spans = sinks_->traces->begin(live.invocation.trace_id);
   const auto it = live_.emplace(invocation, std::move(live)).first;
   Actions actions;
   if (Status arrived = driver_.core().arrive(it->second.arrived, invocation, flow, actions, deadline); !arrived) {
@@ -131,6 +137,7 @@ DeliverRequest Invocations::deliver(const Deliver& action) {
   std::string payload = live.over ? live.invocation.payload : std::exchange(live.invocation.payload, {});
   request.invocation = live.invocation;
   request.stream = live.stream;
+  request.delivery = {.start = action.start, .queue_time = live.delivered - live.arrived, .gpu = action.gpu};
   request.invocation.payload = std::move(payload);
   const auto left_ms = std::chrono::duration_cast<std::chrono::milliseconds>(live.timeout).count();
   request.deadline_epoch_ms = wall_clock_ms() + left_ms;
@@ -145,6 +152,28 @@ bool Invocations::wants_log_tail(InvocationId invocation) const {
 
 void Invocations::set_log_tail(InvocationId invocation, std::string log_tail) {
   live_.at(invocation).log_tail = std::move(log_tail);
+}
+
+void Invocations::memory_returned(InvocationId invocation, Instant ended, Duration took) {
+  const auto it = live_.find(invocation);
+  if (it == live_.end() || ended <= it->second.arrived) return;
+  it->second.memory = std::min(took, ended - it->second.arrived);
+  it->second.memory_ended = ended;
+}
+
+// What is not deployed has no name that says anything.
+std::string_view Invocations::name_of(FlowId flow, const Invocation& invocation) const {
+  const RegisteredFunction* const function = functions_.find(flow);
+  return function != nullptr && function->requested ? "(one-off request)" : std::string_view(invocation.function);
+}
+
+void Invocations::each_running(const RecentRequests::Visit& visit) const {
+  for (const auto& [invocation, live] : live_) {
+    if (!live.gpu) continue;
+    visit({.function = name_of(live.flow, live.invocation),
+           .tenant = live.invocation.tenant,
+           .delivered = live.delivered});
+  }
 }
 
 bool Invocations::answered(Answer answer) {
@@ -175,12 +204,20 @@ void Invocations::act(const Complete& complete) {
   if (live.instance) charges_.completed(live.instance, complete);
   note(live, complete);
   if (const auto error = api_error(complete.outcome)) {
+    remember(live, complete, error->message, std::nullopt);
     if (live.over) live.over({.complete = complete, .outcome = nullptr});
     for (Waiter& waiter : live.waiters) waiter.done(fail(*error));
     return;
   }
   functions_.count(complete);
+  if (sinks_->usage != nullptr) {
+    const bool has_failed = complete.outcome != OutcomeKind::kSuccess;
+    sinks_->usage->called(live.invocation.tenant, name_of(complete.flow, live.invocation), has_failed,
+                          complete.service);
+  }
   Outcome outcome = outcome_of(live, complete);
+  if (outcome.first_byte) functions_.count_first_byte(complete.flow, *outcome.first_byte);
+  remember(live, complete, live.is_nodes_fault ? live.failure : outcome.failure.text, outcome.first_byte);
   if (live.is_nodes_fault) return end_by_nodes_fault(live, complete, std::move(outcome));
   const bool has_run = complete.outcome != OutcomeKind::kExpired;  // who asks again after that may be luckier
   if (has_run && !live.repeat_key.empty()) {
@@ -217,6 +254,55 @@ void Invocations::note(const Live& live, const Complete& complete) {
   charges_.is_open(complete.invocation) ? charges_.keep(complete.invocation, *record) : notes_.add(*record);
 }
 
+void Invocations::remember(const Live& live, const Complete& complete, std::string failure,
+                           std::optional<Duration> first_byte) {
+  const Instant now = monotonic_now();
+  const bool has_run = static_cast<bool>(live.gpu);
+  RequestTrace trace{.request_id = live.invocation.request_id,
+                     .function = std::string(name_of(live.flow, live.invocation)),
+                     .tenant = live.invocation.tenant,
+                     .version = live.invocation.version,
+                     .outcome = complete.outcome,
+                     .failure = std::move(failure)};
+  trace.accepted_ms =
+      wall_clock_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(now - live.arrived).count();
+  trace.start = complete.start;
+  trace.gpu = live.gpu;
+  trace.queue = complete.queue_time;
+  trace.starting = complete.start_time;
+  trace.instance_start = complete.instance_start;
+  trace.memory = live.memory;
+  if (has_run) trace.run = now - live.delivered;
+  trace.gpu_time = complete.service - complete.owed;
+  trace.first_byte = first_byte;
+  const RecentRequests::Times times{.arrived = live.arrived,
+                                    .chosen = has_run ? live.arrived + complete.queue_time : now,
+                                    .delivered = has_run ? live.delivered : Instant(),
+                                    .over = now};
+  tell(live, trace, times);
+  requests_.add(std::move(trace), times);
+}
+
+void Invocations::tell(const Live& live, const RequestTrace& trace, const RecentRequests::Times& times) {
+  const bool is_there = functions_.find(live.flow) != nullptr;
+  if (sinks_->latencies != nullptr && is_there && !api_error(trace.outcome)) {
+    sinks_->latencies->add(trace, live.spans ? &live.spans->caller : nullptr);
+  }
+  if (!live.spans) return;
+  const auto since = [&](Instant at) { return at == Instant() ? Duration(0) : at - times.arrived; };
+  TracedRequest traced{.ids = *live.spans,
+                       .request = trace,
+                       .peer = {},
+                       .began_ns = wall_clock_ns() - since(times.over).count(),
+                       .chosen = since(times.chosen),
+                       .delivered = since(times.delivered),
+                       .memory_ended = since(live.memory_ended),
+                       .over = since(times.over)};
+  std::string& failure = traced.request.failure;
+  failure.resize(std::min(failure.size(), kMostFailureBytes));
+  sinks_->traces->over(std::move(traced));
+}
+
 Outcome Invocations::outcome_of(Live& live, const Complete& complete) {
   Outcome outcome{.request_id = live.invocation.request_id, .kind = complete.outcome};
   outcome.log_tail = std::move(live.log_tail);
@@ -224,6 +310,7 @@ Outcome Invocations::outcome_of(Live& live, const Complete& complete) {
   outcome.queue_time = complete.queue_time + complete.start_time;
   outcome.gpu_time = complete.service - complete.owed;
   outcome.gpu = live.gpu;
+  outcome.version = live.invocation.version;
   if (complete.outcome == OutcomeKind::kTimeout) {
     outcome.failure.text = fmt::format("timed out after {:.2f} seconds", to_seconds(live.timeout));
   } else if (complete.outcome == OutcomeKind::kExpired) {
@@ -238,6 +325,7 @@ Outcome Invocations::outcome_of(Live& live, const Complete& complete) {
     outcome.payload = std::move(live.answer->payload);
     outcome.failure = std::move(live.answer->failure);
     outcome.was_streamed = live.answer->was_streamed;
+    if (const auto after = live.answer->first_byte) outcome.first_byte = live.delivered - live.arrived + *after;
   }
   return outcome;
 }

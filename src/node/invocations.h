@@ -13,6 +13,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -21,8 +22,12 @@
 #include "node/core_driver.h"
 #include "node/functions.h"
 #include "node/invocation_notes.h"
+#include "node/latency_book.h"
 #include "node/recent_replies.h"
+#include "node/recent_requests.h"
 #include "node/request_id.h"
+#include "node/traces/tracer.h"
+#include "node/usage_meter.h"
 #include "runtime/instance_host.h"
 
 namespace fairlead {
@@ -34,6 +39,15 @@ struct Ended {
   bool is_nodes_fault = false;  // it failed, and neither its function nor its caller could help it
 };
 
+// Who is told of requests that are over, beside their callers. Null: nobody is. They outlive the node.
+struct RequestSinks {
+  Tracer* traces = nullptr;
+  UsageMeter* usage = nullptr;
+  LatencyBook* latencies = nullptr;
+};
+
+inline constexpr RequestSinks kNoSinks;
+
 class Invocations {
  public:
   template <typename T>
@@ -43,6 +57,11 @@ class Invocations {
 
   Invocations(CoreDriver& driver, Functions& functions, RequestIds& request_ids, Charges& charges,
               InvocationNotes& notes);
+
+  // Replies that are kept for repeats, as RecentReplies has it.
+  void count_in(std::shared_ptr<ByteBudget> memory) { recent_.count_in(std::move(memory)); }
+
+  void tell(const RequestSinks* sinks) { sinks_ = sinks; }  // who outlives it; they may come and go
 
   CancelHandle invoke(const RegisteredFunction& function, InvokeRequest request, Callback<Outcome> done);
   // An asynchronous one, which has its request id. Its payload is kept until it is over: it may have to be sent again. Its
@@ -57,10 +76,13 @@ class Invocations {
   bool answered(Answer answer);
   bool wants_log_tail(InvocationId invocation) const;
   void set_log_tail(InvocationId invocation, std::string log_tail);
+  // The memory of its instance came back to the device, last, in so long.
+  void memory_returned(InvocationId invocation, Instant ended, Duration took);
   void instance_gone(InvocationId invocation, const ExitInfo& exit);
   void act(const Complete& complete);
 
   std::size_t live() const { return live_.size(); }
+  RecentRequests& requests() { return requests_; }  // that are over
 
  private:
   struct Waiter {
@@ -74,6 +96,7 @@ class Invocations {
     std::string repeat_key;  // "" when the client gave no id
     std::vector<Waiter> waiters;
     std::shared_ptr<AnswerStream> stream;  // the first waiter's
+    std::optional<SpanIds> spans;          // empty: it leaves no trace
     Over over;                             // of one that was submitted
     Instant arrived;
     // From delivery on:
@@ -81,6 +104,8 @@ class Invocations {
     InstanceId instance;
     GpuId gpu;
     Duration timeout{0};
+    Duration memory{0};  // of bringing back its instance's, since it came
+    Instant memory_ended;
     std::optional<Answer> answer;
     std::string failure;          // why its instance ended
     bool is_nodes_fault = false;  // that it ended
@@ -90,7 +115,11 @@ class Invocations {
   Result<InvocationId> admit(Live live, Instant deadline);
   void cancel_waiter(InvocationId invocation, std::uint64_t ticket);
   static void end_by_nodes_fault(Live& live, const Complete& complete, Outcome outcome);
+  std::string_view name_of(FlowId flow, const Invocation& invocation) const;
+  void each_running(const RecentRequests::Visit& visit) const;
   void note(const Live& live, const Complete& complete);
+  void remember(const Live& live, const Complete& complete, std::string failure, std::optional<Duration> first_byte);
+  void tell(const Live& live, const RequestTrace& trace, const RecentRequests::Times& times);
   static Outcome outcome_of(Live& live, const Complete& complete);
 
   CoreDriver& driver_;
@@ -98,6 +127,8 @@ class Invocations {
   RequestIds& request_ids_;
   Charges& charges_;
   InvocationNotes& notes_;
+  const RequestSinks* sinks_ = &kNoSinks;
+  RecentRequests requests_;
   RecentReplies recent_;
   std::unordered_map<InvocationId, Live> live_;
   std::unordered_map<std::string, InvocationId> live_by_repeat_key_;

@@ -65,14 +65,14 @@ JailSpec server_jail(const ServeOptions& options, const GpuAccess& gpu, const st
   return spec;
 }
 
-DeviceServersOptions::Launcher launcher_of(JailSpec spec) {
-  return [spec = std::move(spec)](const std::map<std::string, std::string>& environment) {
+Launcher launcher_of(JailSpec spec, std::shared_ptr<UidPool> uids) {
+  return [spec = std::move(spec), uids = std::move(uids)](const std::map<std::string, std::string>& environment) {
     JailSpec own = spec;
     if (const auto pipes = environment.find(kMpsPipes); pipes != environment.end()) {
       bind_same(pipes->second, false, own.binds);
     }
-    std::vector<std::string> words = jail_command(kThisProgram, own, {});
-    return words;
+    std::shared_ptr<void> user = take_user(uids, own.uid);
+    return Launch{.words = jail_command(kThisProgram, own, {}), .held = std::move(user)};
   };
 }
 
@@ -91,16 +91,30 @@ std::vector<std::string> registry_files() {
 
 }  // namespace
 
+std::shared_ptr<void> take_user(const std::shared_ptr<UidPool>& uids, std::uint32_t& uid) {
+  const auto own = uids ? uids->take() : std::nullopt;
+  if (!own) return nullptr;
+  uid = *own;
+  return {nullptr, [uids, taken = *own](void*) { uids->give_back(taken); }};
+}
+
 void jail_device_servers(const ServeOptions& options, const GpuAccess& gpu, const std::string& root_dir,
-                         DeviceServersOptions& servers) {
+                         std::shared_ptr<UidPool> uids, DeviceServersOptions& servers) {
   JailSpec server = server_jail(options, gpu, root_dir);
   JailSpec trial = server;
   trial.uid = kSandboxUid - 2;
   trial.memory = std::min(trial.memory, at_most_of_machine(kTrialBytes, 1, 2));
   trial.cpu = kTrialCpu;
   servers.program = kThisProgram;  // inside too, without a name: what runs there is what runs here
-  servers.launcher = launcher_of(std::move(server));
-  servers.trial_launcher = launcher_of(std::move(trial));
+  servers.launcher = launcher_of(std::move(server), uids);
+  servers.trial_launcher = launcher_of(std::move(trial), std::move(uids));
+}
+
+Launcher model_server_launcher(const ServeOptions& options, const GpuAccess& gpu, const std::string& root_dir,
+                               std::shared_ptr<UidPool> uids) {
+  JailSpec spec = server_jail(options, gpu, root_dir);
+  spec.uid = kSandboxUid - 3;
+  return launcher_of(std::move(spec), std::move(uids));
 }
 
 ImageStoreOptions::Launcher image_tool_launcher(const std::string& root_dir,
@@ -129,10 +143,12 @@ ImageStoreOptions::Launcher image_tool_launcher(const std::string& root_dir,
 
 std::vector<std::string> what_jails_lack(bool no_jail) {
   std::vector<std::string> lacks;
-  if (no_jail) lacks.emplace_back("--no-jail: device servers and image tools have the rights of this node");
+  if (no_jail)
+    lacks.emplace_back("--no-jail: device servers, model servers and image tools have the rights of this node");
   if (::geteuid() != 0) {
     lacks.emplace_back(
-        "run by an ordinary user: functions, device servers and image tools are this user's processes in namespaces of "
+        "run by an ordinary user: functions, device servers, model servers and image tools are this user's processes "
+        "in namespaces of "
         "their own; who breaks out of one has what this user has. Run by root each has a user of its own");
   }
   if (const CgroupTree groups = CgroupTree::open(::getpid()); groups.version() == CgroupVersion::kNone) {

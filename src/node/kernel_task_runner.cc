@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/read_file.h"
+#include "model/cut_tag.h"
 #include "model/tenant.h"
 
 namespace fairlead {
@@ -55,7 +56,8 @@ void KernelTaskRunner::start(const StartOrder& order) {
                    .gpu = order.gpu,
                    .tenant = tenant_of(record.config.tags),
                    .task = task->spec,
-                   .environment = std::move(shared.environment)};
+                   .environment = std::move(shared.environment),
+                   .whole_kernels = !may_cut_kernels(record.config.tags).value_or(true)};
   const std::string tenant = spec.tenant;
   pacers_.started(order.instance, order.gpu, order.share);
   putting_constants_.insert(order.instance);

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 namespace fairlead {
@@ -29,6 +30,10 @@ MemoryEvents MemoryDesk::events() {
 
 void MemoryDesk::on_moved(InstanceId instance, const MemoryMoved& move) {
   (move.direction == MoveDirection::kOut ? moves_.out : moves_.in) += move.copy_time;
+  LiveInstance* const live = instances_.find(instance);
+  if (live != nullptr && move.direction == MoveDirection::kIn && move.bytes.count() > 0) {
+    live->returned = {.ended = monotonic_now(), .took = move.total_time};
+  }
   driver_.tell([&](Core& core, Instant now, Actions& out) {
     report(instance, out);
     core.memory_moved(now, instance, move.direction, move.outcome, out);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "decide/queueing/window.h"
 #include "model/model_consent.h"
+#include "model/tenant.h"
 #include "node/log_tail.h"
 #include "node/node_status.h"
 #include "runtime/sandbox_process.h"
@@ -36,6 +37,44 @@ std::map<std::string, double> weights_of(const Tenants& tenants) {
   std::map<std::string, double> weights;
   for (const auto& [name, known] : tenants.all()) weights[name] = known.share.weight;
   return weights;
+}
+
+// Since the sample before. Instances that do not report, and the servers of kernel tasks, hold nothing here.
+void count_memory(const Core& core, Functions& functions, UsageMeter& usage) {
+  const Duration elapsed = usage.sample_begins(monotonic_now());
+  for (const InstanceView& instance : core.instances()) {
+    const RegisteredFunction* const function = instance.memory ? functions.find(instance.flow) : nullptr;
+    if (function == nullptr || function->requested) continue;
+    const FunctionRecord& record = function->record;
+    usage.held(tenant_of(record.config.tags), record.name, instance.memory->resident, elapsed);
+  }
+}
+
+// What a function asks for, and the operator or its tenant has to have given.
+Status check_given(const NodeOptions& options, const FunctionConfig& config) {
+  if (const auto volumes = volumes_of(options.volumes, config.tags); !volumes) return fail(volumes.error());
+  if (const auto egress = egress_for(options.host, config.tags); !egress) return fail(egress.error());
+  return check_secrets(options.secrets, config);
+}
+
+ProgramRunnerOptions program_options(const NodeOptions& options) {
+  return {.host = options.host,
+          .gpu_access = options.gpu_access,
+          .shims = options.shims,
+          .models = options.models,
+          .secrets = options.secrets,
+          .volumes = options.volumes,
+          .forked = options.give_up_rights};
+}
+
+// `shared`: the same, where other nodes have it too.
+Result<std::unique_ptr<Store>> open_store(boost::asio::io_context& io, const NodeOptions& options,
+                                          SharedStore*& shared) {
+  if (options.store.url.empty()) return Store::open(io, options.state_dir);
+  auto opened = open_postgres_store(io, options.state_dir, options.store);
+  if (!opened) return fail(opened.error());
+  shared = opened->get();
+  return std::unique_ptr<Store>(*std::move(opened));
 }
 
 }  // namespace
@@ -76,26 +115,21 @@ Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<Flo
           },
           [this](const InvocationRecord& record) { notes_.add(record); }),
       invocations_(driver_, functions_, request_ids_, charges_, notes_) {
+  invocations_.tell(options_.sinks);
   driver_.connect([this](const Action& action) { std::visit([this](const auto& a) { act(a); }, action); },
                   [this] { note_drained(); });
 }
 
 Status Node::open() {
   // The spawner is forked before the store's thread starts.
-  auto programs = ProgramRunner::create(io_,
-                                        {.host = options_.host,
-                                         .gpu_access = options_.gpu_access,
-                                         .shims = options_.shims,
-                                         .models = options_.models,
-                                         .secrets = options_.secrets},
-                                        instance_events(), memory_.events());
+  auto programs = ProgramRunner::create(io_, program_options(options_), instance_events(), memory_.events());
   if (!programs) return fail(programs.error());
   programs_ = *std::move(programs);
-  auto store = Store::open(io_, options_.state_dir);
+  auto store = open_store(io_, options_, kept_.shared);
   if (!store) return fail(store.error());
-  store_ = *std::move(store);
-  events_ = std::make_unique<AsyncInvocations>(io_, options_.events, *store_, functions_, request_ids_, invocations_,
-                                               options_.failure_words, [this] { note_drained(); });
+  kept_.store = *std::move(store);
+  events_ = std::make_unique<AsyncInvocations>(io_, options_.events, *kept_.store, functions_, request_ids_,
+                                               invocations_, options_.failure_words, [this] { note_drained(); });
   auto objects = ObjectStore::open(io_, options_.objects);
   if (!objects) return fail(objects.error());
   objects_ = *std::move(objects);
@@ -105,6 +139,11 @@ Status Node::open() {
     return function != nullptr && function->kernel_task != nullptr;
   };
   graphs_ = std::make_unique<GraphRuns>(io_, *this, *objects_, is_kernel_task, options_.failure_words.text);
+  if (options_.memory) {
+    events_->count_in(options_.memory);
+    invocations_.count_in(options_.memory);
+    graphs_->count_in(options_.memory);
+  }
   if (const std::uint64_t bytes = options_.history_bytes; bytes > 0) {
     auto history = History::open(io_, options_.state_dir + "/history", bytes);
     if (!history) return fail(history.error());
@@ -121,6 +160,8 @@ Status Node::open() {
                                                                .environment = {},
                                                                .launcher = options_.device_servers.launcher},
                                                    .environment = options_.gpu_access.environment,
+                                                   .launch_program = options_.pipeline_programs,
+                                                   .rings = std::make_shared<RingBudget>(options_.pipeline_memory),
                                                    .claims = {.idle = options_.pipeline_idle},
                                                    .weights = [this] { return weights_of(tenants_); }},
                                   driver_, functions_, instance_events());
@@ -130,35 +171,38 @@ Status Node::open() {
   images.state_dir = options_.state_dir;
   images.root = ::geteuid() == 0;
   images.functions_id = kSandboxUid;
-  control_ = std::make_unique<FunctionControl>(io_, std::move(images), *worker_, *store_, functions_, tenants_,
-                                               request_ids_, driver_, [this](const RegisteredFunction& function) {
-                                                 events_->function_removed(function.record.name);
-                                                 charges_.forget(function.flow);
-                                                 programs_->forget(function.flow);
-                                                 scaling_->function_removed(function.record.name);
-                                                 forget_models(model_scope(function.record));
-                                               });
+  control_ = std::make_unique<FunctionControl>(io_, std::move(images), *worker_, *kept_.store, functions_, tenants_,
+                                               request_ids_, driver_,
+                                               [this](const RegisteredFunction& function) { forget_flow(function); });
+  events_->set_versions(control_->versions());
+  if (kept_.shared != nullptr) control_->share(*kept_.shared);
   const auto devices = [this] {
     std::vector<Device> there;
     if (!gpus_) return there;
     for (const GpuSample& one : gpus_->samples()) there.push_back(one.device);
     return there;
   };
-  scaling_ = std::make_unique<FunctionScaling>(io_, *store_, *control_, functions_, invocations_, instances_, driver_,
-                                               devices);
+  scaling_ = std::make_unique<FunctionScaling>(io_, *kept_.store, *control_, functions_, invocations_, instances_,
+                                               driver_, devices);
   return {};
 }
 
 Status Node::recover() {
-  if (Status functions = control_->recover(); !functions) return functions;
+  const bool is_shared = kept_.shared != nullptr;
+  if (Status functions = control_->recover(is_shared ? &kept_.late : nullptr); !functions) return functions;
   if (Status profiles = scaling_->recover(); !profiles) return profiles;
-  auto events = store_->load_events();
+  // Of a common store they are claimed, once the functions are here.
+  auto events = is_shared ? std::vector<QueuedEvent>() : kept_.store->load_events();
   if (!events) return fail(events.error());
   if (!functions_.all().empty() || !events->empty()) {
     spdlog::info("found {} functions and {} waiting asynchronous invocations", functions_.all().size(), events->size());
   }
-  auto configs = store_->load_event_configs();
+  auto configs = kept_.store->load_event_configs();
   if (!configs) return fail(configs.error());
+  for (FunctionChange& change : kept_.late) {
+    if (const auto config = configs->find(change.function); config != configs->end())
+      change.event_config = config->second;
+  }
   events_->restore(*std::move(events), *std::move(configs));
   return {};
 }
@@ -204,8 +248,32 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
     add_seats_on(gpu.device);
   }
   control_->settle_shares();
-  scaling_->start({.has_widths = sharing_->mode() == SharingMode::kMps, .keep = options_.scale_to_zero});
+  driver_.tell([](Core& core, Instant now, Actions& out) { core.wake(now, out); });  // Core::prepare()
+  scaling_->start({.has_widths = sharing_->mode() == SharingMode::kMps,
+                   .keep = options_.scale_to_zero,
+                   .ahead = options_.start_ahead,
+                   .pool = options_.core.instances_per_gpu});
   gpus_->start(io_, [this](const GpuObservation& observation) { observe(observation); });
+  if (kept_.shared != nullptr) {
+    kept_.common = std::make_unique<CommonStore>(
+        io_, CommonStore::Ports{.store = *kept_.shared,
+                                .functions = functions_,
+                                .control = *control_,
+                                .events = *events_,
+                                .updated =
+                                    [this](const std::string& scope, const FunctionRecord& record) {
+                                      if (model_scope(record) != scope) forget_models(scope);
+                                      tell_consent(programs_->models(), record);
+                                    },
+                                .pull_back =
+                                    [this] {
+                                      driver_.tell([this](Core&, Instant now, Actions& out) {
+                                        invocations_.cancel_submitted(now, out);
+                                      });
+                                    },
+                                .runs_nothing = options_.runs_nothing});
+    kept_.common->start(std::exchange(kept_.late, {}));
+  }
   events_->submit();
 }
 
@@ -276,6 +344,7 @@ void Node::take_in(const Device& device) {
 
 void Node::observe(const GpuObservation& observation) {
   compare_devices(observation);
+  if (options_.sinks->usage != nullptr) count_memory(driver_.core(), functions_, *options_.sinks->usage);
   for (const auto& [instance, busy] : charges_.compare_with_devices(observation.processes)) {
     programs_->device_worked(instance, busy);
   }
@@ -378,6 +447,7 @@ void Node::on_answered(InstanceId instance, Answer answer) {
   const bool is_error = answer.is_error;
   if (!invocations_.answered(std::move(answer))) return;
   LiveInstance* const live = instances_.find(instance);
+  if (live != nullptr) invocations_.memory_returned(invocation, live->returned.ended, live->returned.took);
   if (live != nullptr && invocations_.wants_log_tail(invocation)) {
     invocations_.set_log_tail(invocation, live->runner->log_tail(instance));
   }
@@ -426,7 +496,7 @@ void Node::act(const StartInstance& action) {
   runner.start({.instance = action.instance,
                 .gpu = action.gpu,
                 .device_memory = known != nullptr ? known->device.memory : Bytes(0),
-                .share = control_->shares().paced(function->record.name, action.flow, action.entitled),
+                .share = control_->shares().paced(flow_name(function->record), action.flow, action.entitled),
                 .function = *function});
 }
 
@@ -434,7 +504,8 @@ void Node::act(const SeatChange& action) {
   const RegisteredFunction* const function = functions_.find(action.flow);
   LiveInstance* const live = instances_.find(action.instance);
   if (function == nullptr || live == nullptr) return;  // it has gone by itself
-  live->runner->pace(action.instance, control_->shares().paced(function->record.name, action.flow, action.entitled));
+  live->runner->pace(action.instance,
+                     control_->shares().paced(flow_name(function->record), action.flow, action.entitled));
 }
 
 void Node::act(const StopInstance& action) {
@@ -446,6 +517,15 @@ void Node::act(const StopInstance& action) {
   Runner& runner = *live->runner;
   instances_.remove(action.instance);
   runner.kill(action.instance);
+}
+
+void Node::act(const Charge& action) {
+  charges_.act(action);
+  const RegisteredFunction* const function = functions_.find(action.flow);
+  if (options_.sinks->usage == nullptr || function == nullptr) return;
+  const FunctionRecord& record = function->record;
+  const std::string_view name = function->requested ? "(one-off request)" : std::string_view(record.name);
+  options_.sinks->usage->charged(tenant_of(record.config.tags), name, action.after_answer);
 }
 
 void Node::act(const Deliver& action) {
@@ -463,6 +543,7 @@ void Node::drain(std::function<void()> drained) {
   scaling_->drain();
   graphs_->drain();
   events_->drain();
+  if (kept_.common) kept_.common->drain();
   life_.is_ending = true;
   life_.drained = std::move(drained);
   driver_.tell([this](Core& core, Instant now, Actions& out) {
@@ -472,7 +553,7 @@ void Node::drain(std::function<void()> drained) {
 }
 
 void Node::note_drained() {
-  if (!life_.drained || !driver_.core().drained() || store_->pending_writes() > 0) return;
+  if (!life_.drained || !driver_.core().drained() || kept_.store->pending_writes() > 0) return;
   boost::asio::post(io_, std::exchange(life_.drained, nullptr));
 }
 
@@ -490,8 +571,20 @@ NodeService::CancelHandle Node::invoke(InvokeRequest request, Callback<Outcome> 
     done(fail(function.error()));
     return {};
   }
-  scaling_->called(request.invocation.function);
-  return invocations_.invoke(**function, std::move(request), std::move(done));
+  request.invocation.request_id = request_ids_.next();
+  const auto version = versions().choose(request.invocation.function, request.qualifier, request.invocation.request_id);
+  if (!version) {
+    done(fail(version.error()));
+    return {};
+  }
+  request.invocation.version = *version;
+  if (*version == 0) {
+    scaling_->called(request.invocation.function);
+    done = scaling_->counted(request.invocation.function, std::move(done));
+  }
+  const RegisteredFunction* const flow = control_->versions().flow_of(request.invocation.function, *version);
+  FL_CHECK(flow != nullptr, "version {} of {} was chosen and is not there", *version, request.invocation.function);
+  return invocations_.invoke(*flow, std::move(request), std::move(done));
 }
 
 void Node::invoke_event(InvokeRequest request, Callback<std::string> accepted) {
@@ -507,7 +600,7 @@ NodeService::CancelHandle Node::run_task(TaskRun run, Callback<Outcome> done) {
 }
 
 void Node::create_function(std::string name, FunctionConfig config, CodeSource code, Callback<FunctionRecord> done) {
-  if (Status known = check_secrets(options_.secrets, config); !known) return done(fail(known.error()));
+  if (Status known = check_given(options_, config); !known) return done(fail(known.error()));
   control_->create(std::move(name), std::move(config), std::move(code), std::move(done));
 }
 
@@ -543,7 +636,7 @@ void Node::update_code(std::string name, CodeSource code, Callback<FunctionRecor
 }
 
 void Node::update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) {
-  if (Status known = check_secrets(options_.secrets, config); !known) return done(fail(known.error()));
+  if (Status known = check_given(options_, config); !known) return done(fail(known.error()));
   control_->update_config(std::move(name), std::move(config),
                           [this, done = std::move(done)](Result<FunctionRecord> changed) {
                             if (changed) tell_consent(programs_->models(), *changed);
@@ -556,6 +649,17 @@ void Node::set_reserved_concurrency(std::string name, std::optional<int> limit, 
     if (changed) events_->function_changed(name);
     done(std::move(changed));
   });
+}
+
+void Node::forget_flow(const RegisteredFunction& flow) {
+  if (flow.record.version == 0) {
+    events_->function_removed(flow.record.name);
+    scaling_->function_removed(flow.record.name);
+  }
+  charges_.forget(flow.flow);
+  if (options_.sinks->latencies != nullptr) options_.sinks->latencies->forget(flow_name(flow.record));
+  programs_->forget(flow.flow);
+  forget_models(model_scope(flow.record));
 }
 
 void Node::forget_models(const std::string& scope) {
@@ -571,6 +675,11 @@ Result<std::string> Node::log(const std::string& function, std::size_t tail_byte
   return log_tail(options_.host.log_dir, function, tail_bytes);
 }
 
+Result<TimedLog> Node::timed_log(const std::string& function, std::size_t tail_bytes) {
+  if (Status known = check_invoke(function); !known) return fail(known.error());
+  return fairlead::timed_log(options_.host.log_dir, function, tail_bytes);
+}
+
 void Node::history(std::uint64_t from, Callback<HistoryPage> done) {
   History* const history = notes_.history();
   if (history == nullptr) {
@@ -580,7 +689,7 @@ void Node::history(std::uint64_t from, Callback<HistoryPage> done) {
 }
 
 void Node::dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) {
-  store_->list_dead_letters(std::move(function), limit, std::move(done));
+  kept_.store->list_dead_letters(std::move(function), limit, std::move(done));
 }
 
 NodeStatus Node::status() {
@@ -603,7 +712,7 @@ NodeStatus Node::status() {
   status.task_requests = task_requests_->status();
   status.graphs = graphs_->counters();
   status.events = events_->counters();
-  status.damage = store_->damage();
+  status.damage = kept_.store->damage();
   status.spawner_obstacle = programs_->obstacle();
   status.spawner_restarts = programs_->spawner_restarts();
   status.device_servers = device_server_status(kernel_tasks_->servers());

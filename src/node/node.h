@@ -20,8 +20,10 @@
 #include <vector>
 
 #include "edge/node_service.h"
+#include "model/volume.h"
 #include "node/async_invocations.h"
 #include "node/charges.h"
+#include "node/common_store.h"
 #include "node/core_driver.h"
 #include "node/failure_words.h"
 #include "node/function_control.h"
@@ -49,23 +51,34 @@ namespace fairlead {
 
 struct NodeOptions {
   std::string state_dir;
+  PostgresOptions store = {};  // without a URL: SQLite in the state folder
   CoreOptions core;
   std::string policy;  // one of policy_names()
   PolicyOptions policy_options;
   std::vector<TenantEntry> tenants;  // with PolicyOptions::by_tenant
+  // What callers' bytes are counted in, wherever they lie: front door, events, kept replies, runs of graphs. Null:
+  // each has a bound of its own.
+  std::shared_ptr<ByteBudget> memory = {};
   EventQueueOptions events;
   InstanceHostOptions host;
   ObjectStoreOptions objects;
   GpuAccess gpu_access;
+  bool runs_nothing = false;        // it claims no events of other nodes
   std::uint64_t history_bytes = 0;  // on disk, of invocations that are over; 0: none is kept
   DeviceServersOptions device_servers;
-  ImageStoreOptions images = {};  // but the state folder and who the node is, which the node knows
+  ProgramLauncher pipeline_programs = {};  // starts what in a pipeline needs no GPU; empty: such pipelines do not start
+  ImageStoreOptions images = {};           // but the state folder and who the node is, which the node knows
   FailureWords failure_words;
   std::optional<ShimHostOptions> shims;               // none: programs run without the shim; see ProgramRunnerOptions
   std::optional<ModelHostOptions> models;             // none: programs keep no models together
   Duration scale_to_zero = std::chrono::minutes(10);  // of functions that the node scales, without a call
+  double start_ahead = 0;  // of the same: spares for as many times the usual rate; 0: nothing starts ahead of need
+  RingBudget::Bounds pipeline_memory = {};
   Duration pipeline_idle = std::chrono::seconds(30);  // without a call, before others may have a pipeline's slices
+  std::vector<Volume> volumes;                        // that functions may ask for
   SecretSource secrets;                               // none: no function may refer to one
+  const RequestSinks* sinks = &kNoSinks;              // who outlives the node
+  std::function<Status()> give_up_rights = {};        // of this process, once the spawner is forked; none: it keeps all
 };
 
 // What an operator may change while the node runs. D only where it is fixed.
@@ -111,13 +124,17 @@ class Node final : public NodeService {
   GraphService& graphs() override { return *graphs_; }
   EventService& event_service() override { return *events_; }
   ScalingService& scaling() override { return *scaling_; }
+  VersionService& versions() override { return control_->versions(); }
+  RecentRequests& requests() override { return invocations_.requests(); }
   NodeStatus status() override;
   bool drains() const override { return life_.is_ending; }
   Result<std::string> log(const std::string& function, std::size_t tail_bytes) override;
+  Result<TimedLog> timed_log(const std::string& function, std::size_t tail_bytes) override;
   void dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) override;
   void history(std::uint64_t from, Callback<HistoryPage> done) override;
 
  private:
+  friend class NodeWarmth;  // node_warmth.h
   Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<FlowQueue> policy);
 
   Status open();
@@ -138,10 +155,11 @@ class Node final : public NodeService {
   void act(const MemoryAction& action) {
     memory_.act(action);
   }
-  void act(const Charge& action) { charges_.act(action); }
+  void act(const Charge& action);
   void act(const DeviceChange& action);
   void act(const SeatChange& action);
-  void forget_models(const std::string& scope);  // of a version of a function that is not there any more
+  void forget_flow(const RegisteredFunction& flow);  // of a function, or of a version of one
+  void forget_models(const std::string& scope);      // of a version of a function that is not there any more
   void note_drained();
 
   void observe(const GpuObservation& observation);
@@ -175,7 +193,12 @@ class Node final : public NodeService {
 
   // Last, so that they go first: their callbacks use everything above.
   std::unique_ptr<ProgramRunner> programs_;
-  std::unique_ptr<Store> store_;
+  struct Kept {
+    std::unique_ptr<Store> store;
+    SharedStore* shared = nullptr;        // the same, where other nodes have it too
+    std::unique_ptr<CommonStore> common;  // then
+    std::vector<FunctionChange> late;     // until that starts
+  } kept_;
   std::unique_ptr<AsyncInvocations> events_;
   std::unique_ptr<GraphRuns> graphs_;
   std::unique_ptr<Worker> worker_;  // for blocking work of this machine's own: unpacking, files of constants

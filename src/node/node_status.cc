@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <utility>
@@ -28,14 +29,17 @@ std::vector<FunctionStatus> function_status(const Functions& functions, const Co
                                             const std::vector<InstanceView>& instances, const Shares& shares) {
   std::vector<FunctionStatus> list;
   std::map<FlowId, FunctionStatus*> by_flow;
-  list.reserve(functions.all().size());
-  for (const auto& [name, function] : functions.all()) {
+  list.reserve(functions.all().size() + functions.versions().size());
+  const auto add = [&](const std::string& name, const RegisteredFunction& function) {
     list.push_back({.name = name, .flow = core.flow(function.flow), .stats = function.stats});
     list.back().memory_expected = core.expected_memory(function.flow);
     list.back().settings = gpu_settings(function.record.config).value_or(GpuSettings());
     list.back().share = shares.status(name, function.flow);
-    by_flow[function.flow] = &list.back();
-  }
+  };
+  for (const auto& [name, function] : functions.all()) add(name, function);
+  for (const auto& [name, function] : functions.versions()) add(name, function);
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  for (FunctionStatus& status : list) by_flow[status.flow.flow] = &status;
   for (const InstanceView& instance : instances) {
     const auto it = by_flow.find(instance.flow);
     if (it == by_flow.end()) continue;
@@ -53,12 +57,13 @@ std::vector<TenantStatus> tenant_status(const Functions& functions, const Core& 
   const auto add = [&](const RegisteredFunction& function) {
     TenantStatus& tenant = by_name[tenant_of(function.record.config.tags)];
     const FlowView flow = core.flow(function.flow);
-    tenant.functions += function.requested ? 0 : 1;
+    tenant.functions += function.requested || function.record.version != 0 ? 0 : 1;
     tenant.queued += flow.queued;
     tenant.in_flight += flow.in_flight;
     tenant.service += function.stats.service;
   };
   for (const auto& [name, function] : functions.all()) add(function);
+  for (const auto& [name, function] : functions.versions()) add(function);
   for (const auto& [name, function] : functions.requested()) add(function);
   std::vector<TenantStatus> list;
   for (auto& [name, tenant] : by_name) list.push_back(std::move(tenant));

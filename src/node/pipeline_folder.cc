@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/read_file.h"
+#include "decide/pipeline/joined_outputs.h"
 #include "wire/pipeline_json.h"
 
 namespace fairlead {
@@ -91,12 +92,35 @@ Status check_all_bound(const KernelTask& task, const Component& component, const
   return {};
 }
 
+// FILE:FUNCTION, a file of the bundle: Python, or what can be executed.
+Status check_program(const std::string& code_path, const Component& component) {
+  const std::string file = component.program.substr(0, component.program.rfind(':'));
+  const auto refuse = [&](std::string_view what) {
+    return fail(Errc::kInvalidArgument, "component {}: program's file is '{}', which {}", component.name,
+                file.substr(0, 200), what);
+  };
+  std::error_code error;
+  const fs::path path = fs::weakly_canonical(fs::path(code_path) / file, error);
+  const fs::path inside = path.lexically_relative(fs::weakly_canonical(code_path, error));
+  if (error || inside.empty() || *inside.begin() == "..") return refuse("is not in the code bundle");
+  if (!fs::is_regular_file(path, error)) return refuse("is no file of the code bundle");
+  const bool is_executable = (fs::status(path, error).permissions() & fs::perms::others_exec) != fs::perms::none;
+  if (path.extension() != ".py" && !is_executable) return refuse("is neither Python (.py) nor executable by everybody");
+  return {};
+}
+
+// Its buffers are its inputs, then its outputs, each once.
+Result<ComponentTask> read_program(const std::string& code_path, const Component& component) {
+  if (Status sound = check_program(code_path, component); !sound) return fail(sound.error());
+  ComponentTask made;
+  for (std::uint32_t i = 0; i < component.inputs.size(); ++i) made.inputs.push_back(i);
+  const auto first = static_cast<std::uint32_t>(component.inputs.size());
+  for (std::uint32_t o = 0; o < component.outputs.size(); ++o) made.outputs.push_back(first + o);
+  return made;
+}
+
 Result<ComponentTask> read_component(const std::string& code_path, const Dag& dag, Component& component) {
-  if (component.task.empty() || !component.needs_gpu) {
-    return fail(Errc::kInvalidArgument,
-                "component {}: it is a program, or needs no GPU; the node runs components that are kernel tasks",
-                component.name);
-  }
+  if (!component.needs_gpu) return read_program(code_path, component);
   const auto folder = folder_in(code_path, component);
   if (!folder) return fail(folder.error());
   auto task = read_kernel_task(*folder);
@@ -138,7 +162,9 @@ KernelTask interface_of(const Dag& dag) {
         {.name = name, .bytes = port.bytes(), .role = role, .type = port.type, .shape = port.shape, .constant = {}});
   };
   for (const TensorPort& input : dag.inputs) add(input.name, input, BufferRole::kInput);
-  for (const DagOutput& output : dag.outputs) add(output.name, dag.port(output.from), BufferRole::kOutput);
+  for (const JoinedOutput& output : joined_outputs(dag)) {
+    add(output.name, dag.port(dag.outputs[output.entries.front()].from), BufferRole::kOutput);
+  }
   return interface;
 }
 
@@ -146,7 +172,7 @@ KernelTask interface_of(const Dag& dag) {
 Status check_names(const Dag& dag) {
   std::set<std::string> names;
   for (const TensorPort& input : dag.inputs) names.insert(input.name);
-  for (const DagOutput& output : dag.outputs) {
+  for (const JoinedOutput& output : joined_outputs(dag)) {
     if (names.insert(output.name).second) continue;
     return fail(Errc::kInvalidArgument, "outputs.{}: an input or another output has that name", output.name);
   }
@@ -172,7 +198,13 @@ Result<BundledTask> read_pipeline(const std::string& code_path) {
     auto task = read_component(code_path, *dag, component);
     if (!task) return fail(task.error().code, "{}: {}", kPipelineFile, task.error().message);
     program->tasks.push_back(*std::move(task));
-    predict_times(component);
+    if (component.needs_gpu) predict_times(component);
+  }
+  const auto& all = dag->components;
+  if (std::none_of(all.begin(), all.end(), [](const Component& one) { return one.needs_gpu; })) {
+    return fail(Errc::kInvalidArgument,
+                "{}: none of its {} components needs a GPU, {} among them; deploy it as a function of its own",
+                kPipelineFile, all.size(), all.front().name);
   }
   // What was predicted, and what the tasks say of memory, was not in the file.
   if (const auto problem = check_dag(*dag))

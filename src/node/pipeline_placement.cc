@@ -52,7 +52,8 @@ std::string describe(const PipelinePlacement& placement, const Dag& dag) {
   for (const PipelinePlacement::Stage& stage : placement.stages) {
     std::vector<std::string> names;
     for (const std::size_t component : stage.components) names.push_back(dag.components[component].name);
-    text += fmt::format("{}[{}] on {}", text.empty() ? "" : " ", fmt::join(names, ", "), slice_type(stage.device));
+    const std::string where = stage.has_slice() ? slice_type(stage.device) : "the host";
+    text += fmt::format("{}[{}] on {}", text.empty() ? "" : " ", fmt::join(names, ", "), where);
   }
   return text;
 }
@@ -65,6 +66,10 @@ PipelinePlacement on_devices(const PipelineModel& model, const PipelinePlan& pla
   const Partition& partition = model.partitions()[plan.partition];
   for (std::size_t s = 0; s < partition.stages.size(); ++s) {
     std::size_t at = 0;
+    if (!partition.stages[s].needs_slice) {
+      placement.stages.push_back({.device = {}, .components = partition.stages[s].components});
+      continue;
+    }
     while (taken[at] || types.of_device[at] != plan.slices[s].front()) ++at;
     taken[at] = true;
     placement.stages.push_back({free[at], partition.stages[s].components});
@@ -117,9 +122,17 @@ std::string slice_type(const Device& device) {
   return device.slice->profile.substr(0, device.slice->profile.find('.'));
 }
 
+std::vector<Device> PipelinePlacement::slices() const {
+  std::vector<Device> all;
+  for (const Stage& stage : stages) {
+    if (stage.has_slice()) all.push_back(stage.device);
+  }
+  return all;
+}
+
 int compute_slices(const PipelinePlacement& placement) {
   int sum = 0;
-  for (const PipelinePlacement::Stage& stage : placement.stages) sum += compute_of(slice_type(stage.device));
+  for (const Device& device : placement.slices()) sum += compute_of(slice_type(device));
   return sum;
 }
 

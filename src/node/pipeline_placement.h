@@ -1,5 +1,5 @@
 // Which of the slices that are free now a pipeline takes: the planner's answer (decide/pipeline), with slices of this node in it, and a
-// sentence for people. One slice for each stage.
+// sentence for people. One slice for each stage that needs a GPU; none for others.
 //
 // Pure. Threads: plain functions, any thread.
 #pragma once
@@ -15,12 +15,15 @@ namespace fairlead {
 
 struct PipelinePlacement {
   struct Stage {
-    Device device;
+    Device device;  // of no id where nothing of the stage needs a GPU
     std::vector<std::size_t> components;
+    bool has_slice() const { return static_cast<bool>(device.id); }
   };
   std::vector<Stage> stages;
   Duration latency{0};  // predicted, of a request alone
   std::string why;      // what was taken, and what was passed over
+
+  std::vector<Device> slices() const;  // of its stages, those that have one
 };
 
 std::string slice_type(const Device& device);  // "2g" of "2g.20gb"; a whole GPU is "7g"

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <utility>
 
 #include "decide/pipeline/dag_testing.h"
 
@@ -52,6 +53,28 @@ TEST(PipelinePlacement, SlicesOfOneTypeAreTakenOnceEach) {
   const auto placed = place_pipeline(dag, {slice(7, "1g.10gb", 10), slice(8, "1g.10gb", 10), slice(9, "1g.10gb", 10)});
   ASSERT_TRUE(placed) << placed.error().message;
   EXPECT_EQ(ids(*placed), (std::set<std::uint64_t>{7, 8, 9}));
+}
+
+TEST(PipelinePlacement, WhatNeedsNoGpuHasAStageAndNoSlice) {
+  Dag dag = three_in_a_row();
+  Component& decode = dag.components[0];
+  decode.needs_gpu = false;
+  decode.program = std::exchange(decode.task, "") + ":f";
+  decode.weights = decode.peak = Bytes(0);
+  decode.times = {{.slice = "host", .mean = std::chrono::milliseconds(7)}};
+  for (const std::size_t one : {1, 2}) dag.components[one].weights = dag.components[one].peak = gib(9);
+  ASSERT_FALSE(check_dag(dag));
+  const auto placed = place_pipeline(dag, {slice(7, "1g.10gb", 10), slice(8, "1g.10gb", 10), slice(9, "1g.10gb", 10)});
+  ASSERT_TRUE(placed) << placed.error().message;
+  ASSERT_EQ(placed->stages.size(), 3U);
+  EXPECT_FALSE(placed->stages[0].has_slice());
+  EXPECT_EQ(placed->slices().size(), 2U);
+  EXPECT_EQ(compute_slices(*placed), 2);
+  EXPECT_THAT(placed->why, HasSubstr("on the host"));
+  Dag without = dag;
+  without.components[0].times.clear();
+  const auto quick = place_pipeline(without, {slice(7, "1g.10gb", 10), slice(8, "1g.10gb", 10)});
+  EXPECT_EQ(placed->latency - quick->latency, std::chrono::milliseconds(7)) << "its time counts";
 }
 
 TEST(PipelinePlacement, TheSameProfileWithMoreMemoryIsAnotherType) {

@@ -39,7 +39,9 @@ bool PipelineSlices::leaves_one(const PipelinePlacement& placement) const {
   if (!are_others) return true;
   const std::vector<Device> all = devices_.all();
   return std::any_of(all.begin(), all.end(), [&](const Device& device) {
-    const auto is_it = [&](const PipelinePlacement::Stage& stage) { return stage.device.id == device.id; };
+    const auto is_it = [&](const PipelinePlacement::Stage& stage) {
+      return stage.device.id == device.id;
+    };  // none's is 0
     return !held_.contains(device.id) && std::none_of(placement.stages.begin(), placement.stages.end(), is_it);
   });
 }
@@ -69,8 +71,8 @@ std::optional<PipelinePlacement> PipelineSlices::plan_whole(const Dag& dag, Dura
 }
 
 void PipelineSlices::take(Holder holder, const PipelinePlacement& placement) {
-  for (const PipelinePlacement::Stage& stage : placement.stages) {
-    const GpuId gpu = stage.device.id;
+  for (const Device& device : placement.slices()) {
+    const GpuId gpu = device.id;
     if (!held_.try_emplace(gpu, holder).second) {
       next_[gpu] = holder;
       continue;
@@ -83,8 +85,8 @@ void PipelineSlices::take(Holder holder, const PipelinePlacement& placement) {
 void PipelineSlices::give_back(Holder holder, const PipelinePlacement& placement) {
   std::map<GpuId, GpuState> known;
   for (const GpuView& view : driver_.core().gpus()) known[view.gpu] = view.state;
-  for (const PipelinePlacement::Stage& stage : placement.stages) {
-    const GpuId gpu = stage.device.id;
+  for (const Device& device : placement.slices()) {
+    const GpuId gpu = device.id;
     const auto next = next_.find(gpu);
     if (next != next_.end() && next->second == holder) {  // it never had it
       next_.erase(next);
@@ -108,20 +110,20 @@ void PipelineSlices::give_back(Holder holder, const PipelinePlacement& placement
 }
 
 bool PipelineSlices::are_empty(Holder asks, const PipelinePlacement& placement) const {
-  return std::all_of(placement.stages.begin(), placement.stages.end(), [&](const PipelinePlacement::Stage& stage) {
-    return holder(stage.device.id) == asks && devices_.is_empty(stage.device.id);
-  });
+  const std::vector<Device> slices = placement.slices();
+  return std::all_of(slices.begin(), slices.end(),
+                     [&](const Device& device) { return holder(device.id) == asks && devices_.is_empty(device.id); });
 }
 
 std::string PipelineSlices::lost(const PipelinePlacement& placement) const {
   std::map<GpuId, GpuView> views;
   for (const GpuView& view : driver_.core().gpus()) views[view.gpu] = view;
   const std::vector<Device> all = devices_.all();
-  for (const PipelinePlacement::Stage& stage : placement.stages) {
-    const auto is_it = [&](const Device& one) { return one.id == stage.device.id; };
-    const auto name = fmt::format("slice {} (GPU {})", slice_type(stage.device), stage.device.id.value());
+  for (const Device& device : placement.slices()) {
+    const auto is_it = [&](const Device& one) { return one.id == device.id; };
+    const auto name = fmt::format("slice {} (GPU {})", slice_type(device), device.id.value());
     if (std::none_of(all.begin(), all.end(), is_it)) return name + " is gone";
-    const auto view = views.find(stage.device.id);
+    const auto view = views.find(device.id);
     if (view != views.end() && view->second.state != GpuState::kServing) return name + ": " + view->second.reason;
   }
   return "";

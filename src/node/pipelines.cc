@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "decide/pipeline/joined_outputs.h"
 #include "model/tenant.h"
 #include "wire/kernel_task_codec.h"
 
@@ -50,9 +51,12 @@ Answer to_answer(InvocationId invocation, bool is_binary, const PipelineProgram&
                  const PipelineInstance::Reply& reply) {
   KernelTaskAnswer content{.outputs = {}, .phases = reply.phases};
   const auto first = static_cast<std::uint32_t>(program.dag.inputs.size());
-  for (std::uint32_t o = 0; o < reply.outputs.size(); ++o) {
-    if (reply.outputs[o]) {
-      content.outputs.push_back({.buffer = first + o, .key = {}, .bytes = std::string(reply.outputs[o]->bytes())});
+  const std::vector<JoinedOutput> joined = joined_outputs(program.dag);
+  for (std::uint32_t o = 0; o < joined.size(); ++o) {
+    for (const std::size_t entry : joined[o].entries) {
+      if (!reply.outputs[entry]) continue;
+      content.outputs.push_back({.buffer = first + o, .key = {}, .bytes = std::string(reply.outputs[entry]->bytes())});
+      break;
     }
   }
   return {.invocation = invocation,
@@ -77,6 +81,18 @@ std::size_t size_of(const PipelineInstance::Reply& reply) {
   std::size_t size = 0;
   for (const auto& output : reply.outputs) size += output ? output->bytes().size() : 0;
   return size;
+}
+
+PipelineInstance::LaunchProgram launch_of(const ProgramLauncher& launcher,
+                                          std::shared_ptr<const PipelineProgram> program,
+                                          const FunctionRecord& record) {
+  return [launcher, program = std::move(program), path = record.code_path, memory = mib(record.config.memory_mib),
+          environment = record.config.environment](std::size_t component) -> Result<ProgramLaunch> {
+    return launcher({.code_path = path,
+                     .component = program->dag.components[component].name,
+                     .memory = memory,
+                     .environment = environment});
+  };
 }
 
 std::string broken_words(const StartAttempts& starts) {
@@ -250,7 +266,7 @@ void Pipelines::note_use(Group& group) {
   const Instant now = monotonic_now();
   if (is_busy(group)) group.used = now;
   if (runs(group) && now - group.measured >= kUseWindow) {
-    const auto stages = static_cast<double>(group.current->placement.stages.size());
+    const auto stages = static_cast<double>(group.current->placement.slices().size());
     const double busy = to_seconds(std::exchange(group.gpu_time, Duration(0)));
     group.keep.on_utilisation(now, busy / stages / to_seconds(now - group.measured));
     group.measured = now;
@@ -322,17 +338,15 @@ bool Pipelines::place(Group& group, const SliceClaims& claims, const std::vector
   leavers.resize(std::min(leavers.size(), kMostLeavers));
   std::vector<Device> left;
   for (const std::size_t leaver : leavers) {
-    for (const PipelinePlacement::Stage& stage : holders[leaver]->current->placement.stages)
-      left.push_back(stage.device);
+    for (const Device& device : holders[leaver]->current->placement.slices()) left.push_back(device);
     auto with = slices_.plan(group.program->dag, left);
     if (!with) continue;
     for (const std::size_t one : leavers) {
-      const auto is_taken = [&](const PipelinePlacement::Stage& stage) {
-        const auto is_it = [&](const PipelinePlacement::Stage& wanted) { return wanted.device.id == stage.device.id; };
-        return std::any_of(with->stages.begin(), with->stages.end(), is_it);
+      const std::vector<Device> wanted = with->slices(), had = holders[one]->current->placement.slices();
+      const auto is_taken = [&](const Device& device) {
+        return std::any_of(wanted.begin(), wanted.end(), [&](const Device& one) { return one.id == device.id; });
       };
-      const auto& stages = holders[one]->current->placement.stages;
-      if (std::none_of(stages.begin(), stages.end(), is_taken)) continue;
+      if (std::none_of(had.begin(), had.end(), is_taken)) continue;
       spdlog::info("pipeline {}: it gives its slices up for {}", holders[one]->name, group.name);
       evict(*holders[one]);
     }
@@ -377,15 +391,22 @@ Status Pipelines::begin_now(Group& group, Running& running) {
   for (const PipelinePlacement::Stage& stage : running.placement.stages) {
     InstanceSpec shared{.function = group.name};
     shared.environment = options_.environment;
-    give_share_(shared, stage.device.id, Share());
+    if (stage.has_slice()) give_share_(shared, stage.device.id, Share());
     options.stages.push_back({.gpu = stage.device.id,
-                              .slice = stage.device.slice ? stage.device.slice->profile : stage.device.name,
+                              .slice = !stage.has_slice()   ? "host"
+                                       : stage.device.slice ? stage.device.slice->profile
+                                                            : stage.device.name,
                               .components = stage.components,
                               .environment = std::move(shared.environment)});
   }
+  options.rings = options_.rings;
   options.flow.ring_depth = pipeline_seats(*group.program);
   options.flow.retries = options_.retries;
-  if (function != nullptr) options.flow.stage_limit = std::chrono::seconds(function->record.config.timeout_seconds);
+  if (function != nullptr) {
+    options.flow.stage_limit = std::chrono::seconds(function->record.config.timeout_seconds);
+    if (options_.launch_program)
+      options.launch_program = launch_of(options_.launch_program, group.program, function->record);
+  }
   const FlowId flow = group.flow;
   const Number number = running.number;
   const auto later = [this](auto job) { boost::asio::post(io_, life_.guarded([job = std::move(job)] { job(); })); };
@@ -409,7 +430,7 @@ Status Pipelines::begin_now(Group& group, Running& running) {
 
 // A slice that has room for all of it, and answers no later.
 void Pipelines::improve(Group& group) {
-  if (group.current->placement.stages.size() < 2 || !group.moving.may(monotonic_now())) return;
+  if (group.current->placement.slices().size() < 2 || !group.moving.may(monotonic_now())) return;
   const Dag& dag = group.program->dag;
   auto whole = slices_.plan_whole(dag, std::max(dag.objective, group.current->placement.latency));
   if (!whole) return group.moving.put_off(monotonic_now() + kPlanPause);
@@ -591,7 +612,7 @@ void Pipelines::on_reply(FlowId flow, Number number, PipelineInstance::Reply rep
   Asked& asked = asked_.at(invocation);
   asked.at.reset();
   if (const auto place = places_.find(asked.place); place != places_.end()) place->second.gpu_time += reply.gpu_time;
-  if (reply.end == FlowEnd::kReturned && asked.returns++ < options_.retries) {
+  if (reply.end == FlowEnd::kReturned) {
     // In the order in which they came: those that wait already came later.
     const auto later = std::find_if(group->waiting.begin(), group->waiting.end(),
                                     [&](InvocationId other) { return other > invocation; });

@@ -37,6 +37,7 @@
 #include "node/core_driver.h"
 #include "node/functions.h"
 #include "node/pipeline_slices.h"
+#include "node/program_jail.h"
 #include "node/program_runner.h"
 #include "node/runner.h"
 #include "node/worker.h"
@@ -45,8 +46,11 @@
 namespace fairlead {
 
 struct PipelinesOptions {
-  ServerProcess::Options servers;                   // but the environment
-  std::map<std::string, std::string> environment;   // of the servers: where the GPU's libraries are
+  ServerProcess::Options servers;                  // but the environment
+  std::map<std::string, std::string> environment;  // of the servers: where the GPU's libraries are
+  ProgramLauncher launch_program = {};             // of components that need no GPU
+  // Host memory between stages; shared with the pipelines.
+  std::shared_ptr<RingBudget> rings = std::make_shared<RingBudget>(RingBudget::Bounds());
   unsigned retries = 2;                             // of a request, whose stage fails
   Duration patience = std::chrono::seconds(5);      // of a place, while no slices are free
   Duration start_limit = std::chrono::seconds(60);  // of a stage's server, until it is ready
@@ -97,7 +101,6 @@ class Pipelines final : public Runner {
     std::shared_ptr<const PipelineProgram> program;  // as it was when the request came
     std::shared_ptr<const std::vector<std::string>> inputs;
     Instant deadline;
-    unsigned returns = 0;
     Instant since;                                     // it waits for a pipeline
     std::shared_ptr<const PipelineProgress> progress;  // in one that went; shared with the replies and requests of it
     std::optional<std::pair<Number, PipelineRequestId>> at;  // none: it waits for a pipeline

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "model/autoscale_tag.h"
+#include "model/samples_tag.h"
 
 namespace fairlead {
 namespace {
@@ -45,6 +46,7 @@ FunctionRecord Profiler::trial_record(const FunctionRecord& record, const Profil
   std::map<std::string, std::string>& tags = trial.config.tags;
   tags.erase(std::string(kAutoscaleTag));
   tags.erase("gpu:objective-ms");
+  tags.erase(std::string(kSamplesTag));
   tags["gpu:quota-request"] = tags["gpu:quota-limit"] = std::to_string(at.quota_percent);
   tags["gpu:compute-percent"] = std::to_string(at.width_percent);
   tags["gpu:replicas"] = "1:1";
@@ -100,9 +102,11 @@ Status Profiler::start(const ProfileRequest& request, bool has_widths) {
   auto settings = settings_for(request, **function, has_widths);
   if (!settings) return fail(settings.error());
   running_.emplace(Running{.record = (*function)->record,
-                           .payload = request.payload,
+                           .payloads = {request.payload},
                            .experiment = ProfileExperiment(*settings),
                            .device = ""});
+  std::vector<std::string>& payloads = running_->payloads;
+  payloads.insert(payloads.end(), request.more_payloads.begin(), request.more_payloads.end());
   spdlog::info("experiment on function {}: up to {} trials, at most {} % of a GPU's time", request.function,
                running_->experiment.most_trials(), settings->most_quota);
   next_trial();
@@ -163,7 +167,7 @@ void Profiler::finish() {
   end_trial();
   if (std::exchange(running_->is_over, true)) return;
   timer_.cancel();
-  running_->payload.clear();
+  running_->payloads.clear();
   const ProfileExperiment& experiment = running_->experiment;
   if (!experiment.failed().empty()) {
     spdlog::warn("experiment on function {} ended after {} trials: {}", running_->record.name,
@@ -185,7 +189,7 @@ void Profiler::send() {
   running_->sent = monotonic_now();
   InvokeRequest request;
   request.invocation.function = trial->record.name;
-  request.invocation.payload = running_->payload;
+  request.invocation.payload = running_->payloads[running_->next_payload++ % running_->payloads.size()];
   // Never from inside the call that it answers: what follows may remove the function.
   invocations_.invoke(*trial, std::move(request), [this, number = running_->trial](Result<Outcome> outcome) {
     if (outcome) outcome->payload.resize(std::min(outcome->payload.size(), outcome->failed() ? kMaxQuoted : 0));

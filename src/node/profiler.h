@@ -49,8 +49,9 @@ class Profiler {
 
  private:
   struct Running {
-    FunctionRecord record;  // of the function, when it began
-    std::string payload;
+    FunctionRecord record;              // of the function, when it began
+    std::vector<std::string> payloads;  // at least one; sent in turn
+    std::size_t next_payload = 0;
     ProfileExperiment experiment;
     std::string device;  // model, once a trial has a seat
     bool is_over = false;

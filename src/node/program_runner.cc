@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "model/model_consent.h"
 #include "model/tenant.h"
+#include "model/version.h"
+#include "model/volume.h"
 #include "node/container_spec.h"
 #include "wire/shim_codec.h"
 
@@ -42,7 +44,15 @@ constexpr const char* kModelsSocketPath = "/run/fairlead/models.sock";
 }  // namespace
 
 std::string model_scope(const FunctionRecord& record) {
-  return record.name + ":" + record.code_sha256;
+  return flow_name(record) + ":" + record.code_sha256;
+}
+
+Result<EgressTerms> egress_for(const InstanceHostOptions& options, const std::map<std::string, std::string>& tags) {
+  Result<EgressTerms> terms = egress_of(options.egress, tags);
+  if (!terms || terms->asked.is_none() || options.egress_obstacle.empty()) return terms;
+  return fail(Errc::kUnavailable,
+              "tag {} asks for '{}', and this machine gives functions no way out: {}; start the node again then",
+              kEgressTag, terms->asked.text(), options.egress_obstacle);
 }
 
 Result<std::unique_ptr<ProgramRunner>> ProgramRunner::create(boost::asio::io_context& io, ProgramRunnerOptions options,
@@ -52,13 +62,19 @@ Result<std::unique_ptr<ProgramRunner>> ProgramRunner::create(boost::asio::io_con
     if (runner->shims_) runner->shims_->remove(instance);
     if (runner->models_) runner->models_->remove(instance);
     runner->pacers_.gone(instance);
-    if (const auto stopped = runner->stopped_.extract(instance)) exit.reason = stopped.mapped();
+    if (const auto stopped = runner->stopped_.extract(instance)) {
+      exit.reason = stopped.mapped().reason;
+      exit.is_nodes_fault = exit.is_nodes_fault || stopped.mapped().is_nodes_fault;
+    }
     gone(instance, std::move(exit));
   };
   runner->gone_ = events.gone;
   auto host = InstanceHost::create(io, runner->options_.host, std::move(events));
   if (!host) return fail(host.error());
   runner->host_ = *std::move(host);
+  if (runner->options_.forked) {
+    if (Status done = runner->options_.forked(); !done) return fail(done.error());
+  }
   runner->make_shims(std::move(memory));
   return runner;
 }
@@ -83,8 +99,9 @@ void ProgramRunner::make_shims(MemoryEvents memory) {
     mover->run(std::move(run), [done = std::move(done)](bool) { done(); });
   };
   ShimEvents events;
-  events.moved = [told = std::move(memory.moved)](InstanceId instance, const SwapOutcome& outcome) {
+  events.moved = [this, told = std::move(memory.moved)](InstanceId instance, const SwapOutcome& outcome) {
     log_move(instance, outcome);
+    stop_if_stranded(instance, outcome);
     told(instance, moved(outcome));
   };
   events.needs_room = std::move(memory.needs_room);
@@ -95,6 +112,16 @@ void ProgramRunner::make_shims(MemoryEvents memory) {
   };
   events.process_left = [this](std::uint64_t process) { pacers_.process_left(process); };
   shims_ = ShimHost::create(io_, std::move(options), std::move(events));
+}
+
+// A process that the driver does not restore stands still in its next call of it, for good: it would hold its invocation until
+// that one's deadline. By another back end it goes on without the memory that did not come.
+void ProgramRunner::stop_if_stranded(InstanceId instance, const SwapOutcome& outcome) {
+  const bool is_lost = options_.shims->backend == wire::MemoryBackend::kCheckpoint &&
+                       outcome.direction == SwapDirection::kIn && outcome.result == wire::MoveResult::kFailed;
+  if (!is_lost) return;
+  stopped_[instance] = {"the driver did not restore its checkpoint", true};
+  host_->kill(instance);
 }
 
 void ProgramRunner::start(const StartOrder& order) {
@@ -145,7 +172,8 @@ Result<InstanceSpec> ProgramRunner::describe(const StartOrder& order) const {
     return fail(put.error());
   }
   InstanceSpec spec{.instance = order.instance, .function = record.name};
-  spec.arn = function_arn(spec.function);
+  spec.arn = version_arn(spec.function, record.version);
+  spec.version = version_name(record.version);
   spec.handler = config.handler;
   spec.code_path = record.code_path;
   if (record.image) {
@@ -157,6 +185,14 @@ Result<InstanceSpec> ProgramRunner::describe(const StartOrder& order) const {
     spec.environment = options_.gpu_access.environment;
     for (const auto& [name, value] : config.environment) spec.environment[name] = value;
   }
+  const auto volumes = volumes_of(options_.volumes, config.tags);
+  if (!volumes) return fail(volumes.error());
+  // By a name that only a folder has: a file that took its place would stay a mount point of its kind. Nobody looks here whether it is one,
+  // since a disk that does not answer would hold up the loop.
+  for (const Volume& volume : *volumes) spec.binds.push_back({volume.folder + "/", volume.folder, false});
+  Result<EgressTerms> egress = egress_for(options_.host, config.tags);
+  if (!egress) return fail(egress.error());
+  spec.egress = *std::move(egress);
   spec.memory_limit = mib(config.memory_mib);
   spec.tmp_limit = mib(config.ephemeral_storage_mib);
   // Of a function that the node scales the order says how wide it is, not the tags.
@@ -188,7 +224,7 @@ void ProgramRunner::deliver(InstanceId instance, DeliverRequest request) {
 void ProgramRunner::device_worked(InstanceId instance, Duration busy) {
   const std::optional<std::string> evasion = pacers_.device_worked(instance, busy);
   if (!evasion) return;
-  stopped_[instance] = "it computed on the GPU outside of its turns: it " + *evasion;
+  stopped_[instance] = {"it computed on the GPU outside of its turns: it " + *evasion};
   host_->kill(instance);
 }
 

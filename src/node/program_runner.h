@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 
+#include "model/volume.h"
 #include "node/gpu_access.h"
 #include "node/gpu_pacers.h"
 #include "node/object_sockets.h"
@@ -32,7 +33,13 @@ struct ProgramRunnerOptions {
   std::optional<ShimHostOptions> shims;  // none: without the shim; socket_dir, background and run_move are the runner's
   std::optional<ModelHostOptions> models;  // none: programs keep no models together; socket_dir is the runner's
   SecretSource secrets;
+  std::vector<Volume> volumes;          // that functions may ask for
+  std::function<Status()> forked = {};  // called when the spawner is, and this process has one thread yet
 };
+
+// Where the connections of a function with these tags may lead. kInvalidArgument: further than its tenant's; kUnavailable: this
+// machine gives nobody a way out.
+Result<EgressTerms> egress_for(const InstanceHostOptions& options, const std::map<std::string, std::string>& tags);
 
 // What names a version of a function to the store of models.
 std::string model_scope(const FunctionRecord& record);
@@ -79,6 +86,7 @@ class ProgramRunner final : public Runner {
   Result<InstanceSpec> describe(const StartOrder& order) const;
   void end_unstarted(InstanceId instance, std::string reason);
   std::optional<ShimAccess> shim_access(const StartOrder& order);
+  void stop_if_stranded(InstanceId instance, const SwapOutcome& outcome);
   void offer_models(const StartOrder& order, InstanceSpec& spec);
 
   boost::asio::io_context& io_;
@@ -87,7 +95,11 @@ class ProgramRunner final : public Runner {
   GiveShare give_share_;
   // In this order: what is declared last goes first, and calls what is above.
   std::unique_ptr<Worker> staging_worker_;
-  std::map<InstanceId, std::string> stopped_;        // killed for it, and not gone yet
+  struct Stopped {
+    std::string reason;
+    bool is_nodes_fault = false;
+  };
+  std::map<InstanceId, Stopped> stopped_;            // killed for it, and not gone yet
   std::map<GpuId, std::unique_ptr<Worker>> movers_;  // of whole processes; one move at a time on each GPU
   GpuPacers pacers_;
   std::unique_ptr<ShimHost> shims_;

@@ -13,8 +13,11 @@ void RecentReplies::put(Instant now, const std::string& tenant, const std::strin
   drop_expired(now);
   const std::size_t bytes = size_of(reply);
   if (bytes > kMaxBytes || by_key_.contains(key)) return;
+  ByteBudget::Lease lease;
+  lease.open(*memory_, tenant);
+  lease.hold(bytes);
   const Item item = ++last_;
-  by_age_.emplace(item, Kept{now, key, reply});
+  by_age_.emplace(item, Kept{now, key, reply, std::move(lease)});
   by_key_[key] = item;
   held_.add(tenant, item, bytes);
   while (const auto too_much = held_.to_forget()) drop(*too_much);

@@ -37,6 +37,22 @@ TEST(RecentReplies, StaysWithinItsBytesByDroppingTheOldest) {
   EXPECT_NE(replies.find(kStart, "b"), nullptr);
 }
 
+TEST(RecentReplies, WhatIsKeptCountsInTheMemoryOfAll) {
+  const auto memory = std::make_shared<ByteBudget>(1'000'000);
+  RecentReplies replies;
+  replies.count_in(memory);
+  const std::string large(400'000, 'x');
+  replies.put(kStart, "tenant", "a", reply(large));
+  EXPECT_GE(memory->held_by("tenant"), 400'000U);
+  replies.put(kStart, "tenant", "b", reply(large));
+  replies.put(kStart, "tenant", "c", reply(large));
+  EXPECT_NE(replies.find(kStart, "c"), nullptr) << "its repeat must not run again, though the memory is full";
+  EXPECT_TRUE(memory->is_full());
+  EXPECT_FALSE(memory->try_add("other", 1000)) << "a body";
+  EXPECT_EQ(replies.find(kStart + seconds(121), "a"), nullptr);
+  EXPECT_EQ(memory->used(), 0U);
+}
+
 TEST(RecentReplies, StaysWithinItsNumber) {
   RecentReplies replies;
   for (std::size_t i = 0; i <= RecentReplies::kMaxReplies; ++i)

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/byte_budget.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/spare_memory.h"
@@ -18,15 +19,24 @@
 #include "edge/lambda/lambda_outcome.h"
 #include "gpu/nvml.h"
 #include "identity/secret_vault.h"
+#include "model/software_gpu.h"
 #include "node/checkpoint_backend.h"
 #include "node/event_loop.h"
 #include "node/front_door.h"
 #include "node/gpu_sharing.h"
 #include "node/jails.h"
+#include "node/latency_book.h"
+#include "node/machine_name.h"
 #include "node/node.h"
+#include "node/node_status.h"
+#include "node/node_warmth.h"
+#include "node/own_rights.h"
 #include "node/reload.h"
 #include "node/serve_settings.h"
+#include "node/traces/tracer.h"
+#include "node/usage_meter.h"
 #include "runtime/device_server/command_line.h"
+#include "runtime/egress_network.h"
 #include "store/state_lock.h"
 
 namespace fairlead {
@@ -124,6 +134,10 @@ void set_task_lanes(const ServeOptions& options, CoreOptions& core) {
 NodeOptions node_options(const ServeOptions& options, const std::string& state_dir, const GpuLibrary& gpu) {
   NodeOptions node;
   node.state_dir = state_dir;
+  node.store = {.url = options.store,
+                .password_file = options.store_password_file,
+                .node_name = options.node_name.empty() ? machine_name() : options.node_name};
+  node.runs_nothing = !uses_gpus(options);
   node.policy = options.policy;
   node.policy_options.set(kOverRun, from_seconds(options.over_run_seconds));
   node.policy_options.ttl_factor = options.ttl_factor;
@@ -147,21 +161,53 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
   node.objects = object_options(options, state_dir);
   node.gpu_access = gpu_access(gpu);
   node.device_servers = device_servers_options(options);
+  const std::string jail_root = state_dir + "/instances/jail";
+  node.pipeline_programs = program_launcher(jail_root, node.host.cpu.millicpus, node.host.uids);
   if (!options.no_jail) {
-    const std::string jail_root = state_dir + "/instances/jail";
-    jail_device_servers(options, node.gpu_access, jail_root, node.device_servers);
+    jail_device_servers(options, node.gpu_access, jail_root, node.host.uids, node.device_servers);
     node.images.launcher = image_tool_launcher(jail_root, options.registries);
   }
+  node.volumes = options.volumes;
+  node.host.egress = options.egress;
   node.images.registries = RegistryRules::parse(options.registries).value_or(RegistryRules());
+  // MIG slices are made by who has CAP_SYS_ADMIN: NVIDIA's driver asks for that.
+  node.give_up_rights = [is_mig = options.sharing == SharingMode::kMig] { return give_up_rights(is_mig); };
   node.shims = shim_options(options);
   node.models = model_options(options);
+  if (node.models && !options.no_jail) {
+    node.models->launcher =
+        model_server_launcher(options, node.gpu_access, state_dir + "/instances/jail", node.host.uids);
+  }
   node.history_bytes = options.history_bytes;
   node.scale_to_zero = from_seconds(options.scale_to_zero_seconds);
+  node.start_ahead = options.start_ahead;
+  const auto bytes = [](std::uint64_t count) { return Bytes(static_cast<std::int64_t>(count)); };
+  node.pipeline_memory = {.node = bytes(options.pipeline_memory_bytes),
+                          .function = bytes(options.pipeline_function_memory_bytes)};
   node.pipeline_idle = from_seconds(options.pipeline_idle_seconds);
   node.events.first_retry = from_seconds(options.event_retry_seconds);
+  node.memory = std::make_shared<ByteBudget>(options.request_memory_bytes);
   node.events.bytes = options.event_memory_bytes;
   node.failure_words = {.document = lambda_payload, .text = lambda_failure_text};
   return node;
+}
+
+// OpenTelemetry's names for them. What an operator says comes last, and counts where a name stands twice.
+Result<SpanExporterOptions> exporter_options(const ServeOptions& options) {
+  auto collector = parse_collector(options.otlp);
+  if (!collector) return fail(collector.error());
+  SpanExporterOptions exporter;
+  exporter.endpoint = std::move(collector->endpoint);
+  exporter.target = std::move(collector->target);
+  const std::string name = options.node_name.empty() ? machine_name() : options.node_name;
+  std::map<std::string, std::string> resource{
+      {"service.name", "fairlead"}, {"service.version", node_version()}, {"service.instance.id", name}};
+  for (const std::string& attribute : options.otlp_attributes) {
+    const std::size_t equals = attribute.find('=');
+    resource[attribute.substr(0, equals)] = attribute.substr(equals + 1);
+  }
+  exporter.resource.assign(resource.begin(), resource.end());
+  return exporter;
 }
 
 identity::SecretKeySource secret_key_source(const ServeOptions& options) {
@@ -219,6 +265,40 @@ Status make_state_dir(const std::string& dir) {
   return {};
 }
 
+// A folder that comes later would be missed by functions that are deployed for it, and one behind a link might be anywhere.
+Status check_volume(const Volume& volume) {
+  std::error_code error;
+  const fs::path place = fs::canonical(volume.folder, error);
+  if (error || !fs::is_directory(place, error)) {
+    return fail(Errc::kInvalidArgument, "volume {}: {} is no folder of this machine{}; correct --volume", volume.name,
+                volume.folder, error ? ": " + error.message() : "");
+  }
+  if (place == volume.folder) return {};
+  return fail(Errc::kInvalidArgument, "volume {}: {} is by another name {}; offer that", volume.name, volume.folder,
+              place.string());
+}
+
+Status check_volumes(const std::vector<Volume>& volumes) {
+  for (const Volume& volume : volumes) {
+    if (Status valid = check_volume(volume); !valid) return valid;
+    for (const Volume& outer : volumes) {
+      if (volume.tenant.empty() || volume.tenant == outer.tenant || !volume.folder.starts_with(outer.folder + "/"))
+        continue;
+      return fail(Errc::kInvalidArgument, "volume {} is for {} alone, and {} has it too: its folder {} lies in {}",
+                  volume.name, volume.tenant, outer.name, volume.folder, outer.folder);
+    }
+  }
+  return {};
+}
+
+// While this process has one thread. A machine that has none runs functions all the same, but for those that ask for one.
+void look_for_way_out(InstanceHostOptions& host) {
+  if (host.egress.empty()) return;
+  host.egress_obstacle = try_way_out();
+  if (host.egress_obstacle.empty()) return;
+  spdlog::warn("--egress: functions have no way out, and those that ask for one are refused: {}", host.egress_obstacle);
+}
+
 spdlog::level::level_enum log_level(const ServeOptions& options) {
   return spdlog::level::from_str(options.log_level);
 }
@@ -247,12 +327,14 @@ class Server {
   Status start() {
     const std::string& dir = options_.state_dir;
     if (Status valid = check_together(options_); !valid) return valid;
+    if (Status there = check_volumes(options_.volumes); !there) return there;
     if (Status made = make_state_dir(dir); !made) return made;
     std::error_code ignored;
     fs::create_directories(dir + "/instances/jail", ignored);  // the root of jails is mounted there
     auto folder = store::StateLock::acquire(dir + "/instances");
     if (!folder) return fail(folder.error());
     instances_lock_.emplace(*std::move(folder));
+    if (options_.software_gpu) spdlog::warn("{}", kSoftwareGpuIsolatesNothing);
     const auto library = gpu_library(options_);
     if (!library) return fail(library.error());
     NodeOptions settings = node_options(options_, dir, *library);
@@ -266,13 +348,20 @@ class Server {
     settings.secrets = [this](const std::string& tenant, const std::string& name) {
       return secrets_->reveal(tenant, name);
     };
+    prepare_watching(settings);
+    const std::shared_ptr<ByteBudget> memory = settings.memory;
+    look_for_way_out(settings.host);
     auto node = Node::create(io_, std::move(settings));
     if (!node) return fail(node.error());
     node_ = *std::move(node);
+    if (Status watched = begin_watching(); !watched) return watched;
     if (Status used = use_gpus(*library); !used) return used;
     for (const std::string& lack : what_jails_lack(options_.no_jail)) spdlog::warn("{}", lack);
     spdlog::info("state in {}, policy {}", dir, options_.policy);
-    front_door_ = std::make_unique<FrontDoor>(io_, *node_, *secrets_);
+    NodeWarmth(*node_).set_bounds({.percent = options_.pin_percent,
+                                   .tenant_percent = options_.pin_quota_percent,
+                                   .staging = Bytes(static_cast<std::int64_t>(options_.host_memory_bytes))});
+    front_door_ = std::make_unique<FrontDoor>(io_, *node_, *secrets_, memory, watching_.sinks);
     return front_door_->open(options_);
   }
 
@@ -283,6 +372,25 @@ class Server {
   }
 
  private:
+  // Before the node: it is told of them. What has a thread begins after it, because the node forks.
+  void prepare_watching(NodeOptions& settings) {
+    if (!options_.otlp.empty()) watching_.tracer = std::make_unique<Tracer>(options_.otlp_ratio);
+    watching_.sinks = {.traces = watching_.tracer.get(), .usage = nullptr, .latencies = &watching_.latencies};
+    settings.sinks = &watching_.sinks;
+  }
+  Status begin_watching() {
+    auto usage = UsageMeter::open(
+        io_, {.state_dir = options_.state_dir, .days = options_.usage_days, .wall_clock_ms = wall_clock_ms});
+    if (!usage) return fail(usage.error());
+    watching_.usage = *std::move(usage);
+    watching_.sinks.usage = watching_.usage.get();
+    if (!watching_.tracer) return {};
+    auto exporter = exporter_options(options_);
+    if (!exporter) return fail(exporter.error());
+    spdlog::info("traces go to {}{}", exporter->endpoint.text, exporter->target);
+    return watching_.tracer->start(*std::move(exporter));
+  }
+
   Status load_checkpoints(const GpuLibrary& library, NodeOptions& settings) {
     if (!uses_gpus(options_) || !settings.shims || settings.shims->backend != wire::MemoryBackend::kCheckpoint)
       return {};
@@ -380,6 +488,12 @@ class Server {
   bool stopping_ = false;
   std::unique_ptr<CheckpointBackend> checkpoints_;  // none: memory moves in other ways
   std::unique_ptr<identity::SecretVault> secrets_;
+  struct {
+    std::unique_ptr<Tracer> tracer;  // null: no traces
+    std::unique_ptr<UsageMeter> usage;
+    LatencyBook latencies;
+    RequestSinks sinks;  // the three
+  } watching_;
   std::unique_ptr<Node> node_;
   std::unique_ptr<FrontDoor> front_door_;
 };

@@ -17,6 +17,9 @@
 #include "decide/residency/object_cache.h"
 #include "decide/residency/residency.h"
 #include "decide/sharing/sharing_mode.h"
+#include "model/egress_list.h"
+#include "model/volume.h"
+#include "model/warm_hold.h"
 #include "runtime/uid_pool.h"
 #include "wire/shim_frames.h"
 
@@ -82,26 +85,40 @@ struct ServeOptions {
   std::string tls_client_ca;                          // "": nobody is asked for a certificate
   bool no_tls = false;                                // HTTP in the clear beyond loopback
   // Other nodes (docs/how-to/cluster.md).
-  std::vector<std::string> peers;  // URLs; this node's own may be among them
-  std::string node_name;           // "": the machine's
-  std::string advertise;           // URL at which others reach this node; "": the first address that it listens at
-  std::string cluster_key;         // file with the key that all nodes have; "": no cluster
-  std::string peer_ca;             // PEM file: whom to believe at https:// peers; "": the system's authorities
+  std::vector<std::string> peers;   // URLs; this node's own may be among them
+  std::string node_name;            // "": the machine's
+  std::string advertise;            // URL at which others reach this node; "": the first address that it listens at
+  std::string cluster_key;          // file with the key that all nodes have; "": no cluster
+  std::string peer_ca;              // PEM file: whom to believe at https:// peers; "": the system's authorities
+  std::string store;                // postgresql://...: functions and events of several nodes; "": in state_dir
+  std::string store_password_file;  // of its role; "": PGPASSFILE
   // What requests and their answers hold, from the first byte of a large body to the last of its answer.
   std::uint64_t request_memory_bytes = default_request_memory_bytes();
-  std::string secret_key;                                 // file with the key of secrets; "": see SecretKeySource
-  std::string secret_key_command;                         // or what prints the key
-  std::vector<std::string> registries{"public"};          // that images may come from (model/registry_rules.h)
-  UidRange instance_uids;                                 // a user of the host for each instance
-  double instance_cpus = 0;                               // processors that one instance may keep busy; 0: all
-  bool no_jail = false;                                   // device servers and image tools run with the node's rights
-  double drain_seconds = 30;                              // how long a graceful stop waits for running invocations
-  std::uint64_t history_bytes = std::uint64_t{64} << 20;  // of invocations that are over; 0: none is kept
+  std::string secret_key;                         // file with the key of secrets; "": see SecretKeySource
+  std::string secret_key_command;                 // or what prints the key
+  std::vector<std::string> registries{"public"};  // that images may come from (model/registry_rules.h)
+  std::vector<EgressGrant> egress;                // what tenants' functions may have of the network
+  std::vector<std::string> callbacks{"public"};   // where callbacks of asynchronous calls may go; as registries
+  bool open_functions = false;                    // /function/NAME needs no key
+  std::vector<Volume> volumes;                    // folders that functions may see
+  UidRange instance_uids;                         // a user of the host for each instance
+  double instance_cpus = 0;                       // processors that one instance may keep busy; 0: all
+  bool no_jail = false;                           // the node's servers and image tools run with the node's rights
+  double drain_seconds = 30;                      // how long a graceful stop waits for running invocations
+  std::uint64_t history_bytes = std::uint64_t{64} << 20;              // of invocations that are over; 0: none is kept
   std::uint64_t event_memory_bytes = default_request_memory_bytes();  // of asynchronous invocations that are not over
   double event_retry_seconds = 60;     // before a failed event's second attempt; then twice that
   double scale_to_zero_seconds = 600;  // without a call: a function that the node scales has no instance then
-  double pipeline_idle_seconds = 30;   // without a call: others may have a pipeline's slices then
+  double start_ahead = 2;  // times the usual rate that spares of such a function are kept for; 0: none starts ahead
+  std::uint64_t pipeline_memory_bytes =
+      share_of_memory(4, std::uint64_t{64} << 30);                        // of the host, between stages: all pipelines
+  std::uint64_t pipeline_function_memory_bytes = std::uint64_t{2} << 30;  // of one function
+  double pipeline_idle_seconds = 30;  // without a call: others may have a pipeline's slices then
   std::string log_level = "info";
+  std::string otlp;                          // URL of a collector of traces; "": there are none
+  double otlp_ratio = 1;                     // of requests of whose trace nobody decided
+  std::vector<std::string> otlp_attributes;  // NAME=VALUE, beside the node's own
+  int usage_days = 92;                       // that records of what tenants used are kept
 
   std::string policy = "mqfq-setup";
   double over_run_seconds = 8;                    // T. The paper's is 10: the same mean, a third more of the worst gap
@@ -145,6 +162,10 @@ struct ServeOptions {
   // No settings: what this installation has.
   std::string driver_dir;    // the software GPU's or gpu_library_dir; "": the system's
   std::string shim_library;  // libfairlead-shim.so; "": not found, programs run without it
+
+  // Settings again.
+  int pin_percent = PinBounds().percent;  // of a GPU's memory, and of host_memory_bytes, for what is pinned
+  int pin_quota_percent = PinBounds().tenant_percent;  // of that, for one tenant where there are several
 };
 
 inline constexpr double kFenceTrialSeconds = 30;

@@ -8,12 +8,14 @@
 #include "model/registry_rules.h"
 #include "net/http_channel.h"
 #include "net/http_listener.h"
+#include "node/traces/span_exporter.h"
 
 namespace fairlead {
 namespace {
 
 constexpr int kMostSlots = 64;
 constexpr double kMostCpus = 1024;
+constexpr double kMostAhead = 10;
 constexpr int kDefaultDynamicSlots = 8;
 constexpr int kMostTaskLanes = 64;
 constexpr int kMostStarts = 64;
@@ -46,6 +48,33 @@ SettingType<std::string> peer_url() {
     return text;
   };
   return type;
+}
+
+SettingType<std::string> collector_url() {
+  SettingType<std::string> type = any_text("URL", "http://HOST:PORT[/PATH], https://HOST:PORT[/PATH] or unix:/PATH");
+  type.read = [](const std::string& text) -> Result<std::string> {
+    if (const auto parsed = parse_collector(text); !parsed) return fail(parsed.error());
+    return text;
+  };
+  return type;
+}
+
+SettingType<std::string> resource_attribute() {
+  const std::string bound = "NAME=VALUE, of at most 256 bytes in all";
+  SettingType<std::string> type = any_text("NAME=VALUE", bound);
+  type.read = [=](const std::string& text) -> Result<std::string> {
+    const std::size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos || text.size() > 256) return out_of_bound(bound);
+    return text;
+  };
+  return type;
+}
+
+Status add_attribute(std::vector<std::string>& attributes, std::string attribute) {
+  constexpr std::size_t kMost = 32;
+  if (attributes.size() >= kMost) return fail(Errc::kInvalidArgument, "there are more than {} attributes", kMost);
+  attributes.push_back(std::move(attribute));
+  return {};
 }
 
 SettingType<std::string> policy_name() {
@@ -151,6 +180,41 @@ Status add_registries(std::vector<std::string>& registries, std::string text) {
   return {};
 }
 
+SettingType<Volume> volume_entry() {
+  return {.form = "NAME=FOLDER[:TENANT]",
+          .bound = "NAME=FOLDER or NAME=FOLDER:TENANT",
+          .read = parse_volume,
+          .write = [](const Volume& volume) {
+            const std::string entry = volume.name + "=" + volume.folder;
+            return volume.tenant.empty() ? entry : entry + ":" + volume.tenant;
+          }};
+}
+
+Status add_volume(std::vector<Volume>& volumes, Volume volume) {
+  for (const Volume& other : volumes) {
+    if (other.name == volume.name) return fail(Errc::kInvalidArgument, "volume '{}' is given twice", volume.name);
+  }
+  volumes.push_back(std::move(volume));
+  return {};
+}
+
+SettingType<EgressGrant> egress_grant() {
+  return {.form = "TENANT=LIST",
+          .bound = "TENANT=none, TENANT=all or TENANT=LIST",
+          .read = parse_egress_grant,
+          .write = [](const EgressGrant& grant) { return grant.tenant + "=" + grant.list.text(); }};
+}
+
+Status add_egress(std::vector<EgressGrant>& grants, EgressGrant grant) {
+  for (const EgressGrant& other : grants) {
+    if (other.tenant == grant.tenant) {
+      return fail(Errc::kInvalidArgument, "tenant '{}' is given a list twice: put all of it into one", grant.tenant);
+    }
+  }
+  grants.push_back(std::move(grant));
+  return {};
+}
+
 Status add_tenant(std::vector<TenantEntry>& tenants, TenantEntry tenant) {
   for (const TenantEntry& other : tenants) {
     if (other.name == tenant.name) return fail(Errc::kInvalidArgument, "tenant '{}' is given twice", tenant.name);
@@ -199,12 +263,14 @@ ServeSettings node_settings() {
                    "trusted, or behind a proxy that ends TLS"),
       ServeSetting(
           "request-memory", &Options::request_memory_bytes, size_in({kLeastRequestMemory, kMostRequestBytes, false}),
-          "Memory for large bodies of requests, from their arrival to the answer, and for answers: a tenant may "
-          "hold as much as is left free")
+          "Memory for what callers send and are sent: large bodies, from their arrival to the answer, answers, "
+          "asynchronous invocations, results of graphs, replies kept for repeats; a tenant may hold as much as is "
+          "left free")
           .by_default("an eighth of the machine's memory, 160 MiB to 2 GiB"),
-      ServeSetting("event-memory", &Options::event_memory_bytes,
-                   size_in({std::uint64_t{16} << 20, kMostRequestBytes, false}),
-                   "Memory for asynchronous invocations that are not over: a tenant may hold as much as is left free")
+      ServeSetting(
+          "event-memory", &Options::event_memory_bytes, size_in({std::uint64_t{16} << 20, kMostRequestBytes, false}),
+          "What of request-memory asynchronous invocations that are not over may have, of which a tenant may hold as "
+          "much as is left free")
           .by_default("an eighth of the machine's memory, 160 MiB to 2 GiB"),
       ServeSetting("secret-key", &Options::secret_key, any_text("FILE", "a file"),
                    "File with the key under which secrets of functions are kept: 64 hexadecimal digits")
@@ -222,7 +288,7 @@ ServeSettings node_settings() {
           "Processors that one instance may keep busy; 0: as many as there are, in equal shares while they are "
           "short"),
       ServeSetting("no-jail", &Options::no_jail, yes_or_no(),
-                   "Run device servers and image tools with the node's own rights, although they read what strangers "
+                   "Run servers and image tools with the node's own rights, although they read what strangers "
                    "wrote: for a driver that does not work in namespaces of its own"),
       ServeSetting("drain", &Options::drain_seconds, seconds_number(0, kHourSeconds),
                    "Seconds a graceful stop waits for running invocations")
@@ -235,11 +301,40 @@ ServeSettings node_settings() {
       ServeSetting("scale-to-zero", &Options::scale_to_zero_seconds, seconds_number(0, kHourSeconds),
                    "Seconds without a call after which a function that the node scales (tag gpu:autoscale) has no "
                    "instance"),
-      ServeSetting("pipeline-idle", &Options::pipeline_idle_seconds, seconds_number(0, kHourSeconds),
-                   "Seconds without a call after which other functions that wait may have the slices of a pipeline"),
       ServeSetting("log-level", &Options::log_level, one_of({"debug", "info", "warn", "error", "off"}),
                    "What is logged to stderr")
           .live(),
+  };
+}
+
+ServeSettings pipeline_settings() {
+  return {
+      ServeSetting("pipeline-memory", &Options::pipeline_memory_bytes, size_in({}),
+                   "Host memory for tensors between the stages of pipelines, of all together; it is pinned")
+          .by_default("a quarter of the machine's memory, at most 64 GiB"),
+      ServeSetting("pipeline-function-memory", &Options::pipeline_function_memory_bytes, size_in({}),
+                   "The same of one function, whose pipelines hold it while one drains and the next runs"),
+      ServeSetting("pipeline-idle", &Options::pipeline_idle_seconds, seconds_number(0, kHourSeconds),
+                   "Seconds without a call after which other functions that wait may have the slices of a pipeline"),
+  };
+}
+
+ServeSettings watching_settings() {
+  return {
+      ServeSetting(
+          "otlp", &Options::otlp, collector_url(),
+          "OpenTelemetry collector to send traces of requests to, as OTLP over HTTP in JSON; without a path, to "
+          "/v1/traces")
+          .by_default("no traces"),
+      ServeSetting("otlp-ratio", &Options::otlp_ratio, factor_number(0, 1),
+                   "Part of the requests whose traces are kept, of those whose callers do not say so themselves"),
+      ServeSetting::list<std::string>("otlp-attribute", &Options::otlp_attributes, resource_attribute(),
+                                      "Attribute that all spans of this node have, beside service.name, "
+                                      "service.version and service.instance.id; may be repeated",
+                                      add_attribute)
+          .by_default("none"),
+      ServeSetting("usage-days", &Options::usage_days, whole_number(1, 3660),
+                   "Days that records of what tenants used are kept (fairlead usage)"),
   };
 }
 
@@ -252,12 +347,47 @@ ServeSettings image_settings() {
           "HOST, HOST:PORT or *.DOMAIN one that is listed, wherever it is, with the hosts that it sends clients on to; "
           "none no registry. May be repeated",
           add_registries),
+      ServeSetting::list<Volume>("volume", &Options::volumes, volume_entry(),
+                                 "Folder of this machine that a function with the tag gpu:volumes = NAME sees, read "
+                                 "only and at the same path; "
+                                 "with :TENANT only functions of that tenant. May be repeated",
+                                 add_volume)
+          .by_default("no folders"),
+      ServeSetting::list<EgressGrant>(
+          "egress", &Options::egress, egress_grant(),
+          "Where functions of a tenant may connect to at most, if they ask with the tag gpu:egress: all is every "
+          "public "
+          "address; else NAME, *.DOMAIN, ADDRESS or ADDRESS/BITS, each with :PORT or without, with commas. Private "
+          "addresses only by their own entry; the node itself never. May be repeated, once for a tenant",
+          add_egress)
+          .by_default("nowhere"),
+  };
+}
+
+ServeSettings openfaas_settings() {
+  return {
+      ServeSetting::list<std::string>(
+          "callbacks", &Options::callbacks,
+          any_text("HOST,...", "public, none, HOST, HOST:PORT or *.DOMAIN, or several of them with commas"),
+          "Where callbacks of asynchronous calls (X-Callback-Url) may go: public any host over TLS at port 443 whose "
+          "addresses are all global; HOST, HOST:PORT or *.DOMAIN one that is listed, wherever it is; none nowhere. May "
+          "be "
+          "repeated",
+          add_registries),
+      ServeSetting(
+          "open-functions", &Options::open_functions, yes_or_no(),
+          "Let whoever reaches the node call functions at /function/NAME and /async-function/NAME without a key, as "
+          "OpenFaaS does; everything else asks for one as before"),
   };
 }
 
 ServeSettings scheduling_settings() {
   return {
       ServeSetting("policy", &Options::policy, policy_name(), "Which invocation is next"),
+      ServeSetting(
+          "start-ahead", &Options::start_ahead, factor_number(0, kMostAhead),
+          "Instances of a function that the node scales are started ahead of need, and parked, for so many times "
+          "its usual rate; 0: none is"),
       ServeSetting("over-run", &Options::over_run_seconds, seconds_number(0, kDaySeconds),
                    "T: seconds of GPU service a function may be ahead of the slowest one before it waits"),
       ServeSetting("ttl-factor", &Options::ttl_factor, factor_number(0, kMostTtlFactor),
@@ -349,6 +479,10 @@ ServeSettings device_memory_settings() {
                    "Per cent of a GPU's memory for models that programs share; 0: they share none"),
       ServeSetting("model-quota", &Options::model_quota_percent, whole_number<int>(1, 100),
                    "Per cent of --model-memory for the models of one tenant"),
+      ServeSetting("pin-memory", &Options::pin_percent, whole_number<int>(0, 100),
+                   "Per cent of a GPU's memory, and of --host-memory, for functions that are pinned there; 0: none is"),
+      ServeSetting("pin-quota", &Options::pin_quota_percent, whole_number<int>(1, 100),
+                   "Per cent of --pin-memory for the functions of one tenant, where there are several"),
   };
 }
 
@@ -486,6 +620,14 @@ ServeSettings cluster_settings() {
       ServeSetting("advertise", &Options::advertise, peer_url(),
                    "Where other nodes reach this one, if they do not list it")
           .by_default("the first address that it listens at"),
+      ServeSetting(
+          "store", &Options::store, any_text("URL", "postgresql://[USER@]HOST[:PORT]/DATABASE, without a password"),
+          "Where functions and asynchronous invocations of all nodes are: postgresql://[USER@]HOST[:PORT]/DATABASE "
+          "without a password, or ?host=FOLDER of its Unix socket")
+          .by_default("this node's own, in the state folder"),
+      ServeSetting("store-password-file", &Options::store_password_file, any_text("FILE", "a file"),
+                   "File of mode 600 with the password of --store")
+          .by_default("what PGPASSFILE names, or none"),
       ServeSetting("peer-ca", &Options::peer_ca, any_text("FILE", "a file"),
                    "Whom to believe at https:// peers (PEM); this node shows them --tls-certificate")
           .by_default("the system's authorities"),
@@ -502,8 +644,11 @@ const ServeSettings& serve_settings() {
   static const ServeSettings all = [] {
     ServeSettings table;
     append(table, "Node", node_settings());
+    append(table, "Node", pipeline_settings());
     append(table, "Cluster", cluster_settings());
+    append(table, "Watching", watching_settings());
     append(table, "Images", image_settings());
+    append(table, "OpenFaaS", openfaas_settings());
     append(table, "Scheduling", scheduling_settings());
     append(table, "Memory", memory_settings());
     append(table, "GPU", sharing_settings());
@@ -523,6 +668,26 @@ std::string serve_variable(std::string_view name) {
   return variable;
 }
 
+// Here, since what is wrong with one setting is said with its text, in which there may be a password.
+Status check_store(const ServeOptions& options) {
+  const std::string& url = options.store;
+  if (url.empty()) {
+    if (options.store_password_file.empty()) return {};
+    return fail(Errc::kInvalidArgument, "--store-password-file is '{}', which needs --store",
+                options.store_password_file);
+  }
+  const std::size_t scheme = url.find("://");
+  if (!url.starts_with("postgresql://") && !url.starts_with("postgres://")) {
+    return fail(Errc::kInvalidArgument, "--store is no URL of PostgreSQL: postgresql://[USER@]HOST[:PORT]/DATABASE");
+  }
+  const std::size_t at = url.rfind('@');  // the last one: others may be the password's
+  const bool is_in_front = at != std::string::npos && url.find(':', scheme + 3) < at;
+  if (!is_in_front && url.find("password=") == std::string::npos) return {};
+  return fail(Errc::kInvalidArgument,
+              "--store has a password in it (a ':' before an '@', or 'password='), which every user of this machine "
+              "could read: put that into a file of mode 600, and name the file with --store-password-file");
+}
+
 Status check_together(const ServeOptions& options) {
   if (options.listen.empty()) {
     return fail(Errc::kInvalidArgument, "--listen is an empty list: give an address, or leave it out");
@@ -530,6 +695,7 @@ Status check_together(const ServeOptions& options) {
   if (Status closed = check_listeners(options); !closed) return closed;
   if (Status whole = check_key_files(options); !whole) return whole;
   if (Status peers = check_peers(options); !peers) return peers;
+  if (Status store = check_store(options); !store) return store;
   if (options.gpus == "0" && options.cluster_key.empty()) {
     return fail(Errc::kInvalidArgument,
                 "--gpus is 0, so that this node runs nothing, and without --cluster-key there is no other node");

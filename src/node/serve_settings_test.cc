@@ -16,6 +16,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(ServeSettings, EveryNameIsThereOnceAndSaysWhatItIs) {
   std::set<std::string> names;
@@ -41,6 +42,27 @@ TEST(ServeSettings, EveryDefaultIsWithinItsOwnBound) {
 
 TEST(ServeSettings, VariablesHaveTheNameInCapitals) {
   EXPECT_EQ(serve_variable("over-run"), "FAIRLEAD_SERVE_OVER_RUN");
+}
+
+TEST(ServeSettings, WhatIsWrongWithAStoreIsSaidWithoutItsPassword) {
+  ServeOptions options;
+  for (const char* url : {"postgresql://me@db:5432/fairlead?sslmode=verify-full", "postgres:///db?host=/run/postgresql",
+                          "postgresql://me@/we%22ird", "postgresql://db.example/fairlead"}) {
+    options.store = url;
+    EXPECT_TRUE(check_together(options)) << url;
+  }
+  for (const char* url : {"postgresql://me:geheim@db/fairlead", "postgresql://me:ge/geheim@db/fairlead",
+                          "postgresql://me:geheim@x@db/", "postgresql:///db?user=me&password=geheim"}) {
+    options.store = url;
+    const Status refused = check_together(options);
+    ASSERT_FALSE(refused) << url;
+    EXPECT_THAT(refused.error().message, AllOf(HasSubstr("has a password in it"), Not(HasSubstr("geheim"))));
+  }
+  options.store = "mysql://me:geheim@db";
+  EXPECT_THAT(check_together(options).error().message, AllOf(HasSubstr("no URL of"), Not(HasSubstr("geheim"))));
+  options.store.clear();
+  options.store_password_file = "file";
+  EXPECT_THAT(check_together(options).error().message, HasSubstr("needs --store"));
 }
 
 TEST(ServeSettings, TogetherTheyMustFit) {

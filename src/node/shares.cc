@@ -200,6 +200,11 @@ void Shares::describe(const std::string& function, FlowSpec& spec) const {
   spec.width_percent = share.width_percent;
 }
 
+void Shares::describe_seatless(const Share& share, bool is_kernel_task, FlowSpec& spec) const {
+  const Asked asked{.share = share, .is_kernel_task = is_kernel_task};
+  spec.width_percent = paced_share(FlowId(), asked.share, asked.weight, widths(asked)).width_percent;
+}
+
 ShareStatus Shares::status(const std::string& function, FlowId flow) const {
   const auto known = entries_.find(function);
   if (known == entries_.end()) return {};

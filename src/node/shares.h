@@ -86,6 +86,8 @@ class Shares {
   std::vector<std::string> settle();
 
   void describe(const std::string& function, FlowSpec& spec) const;
+  // Of what has no seats, and is none of the functions that are known here.
+  void describe_seatless(const Share& share, bool is_kernel_task, FlowSpec& spec) const;
   ShareStatus status(const std::string& function, FlowId flow) const;
 
   // Who measures what the pacers deliver, and fills it in; none: it stays empty.

@@ -6,8 +6,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/wall_clock.h"
 #include "decide/cluster/one_hop.h"
 #include "model/tenant.h"
+#include "node/peers/no_versions.h"
 
 namespace fairlead {
 namespace {
@@ -83,14 +85,43 @@ struct ClusterNode::Forward {
   NodeId at;              // where it is counted; none: nowhere
   CancelHandle cancel;    // of where it is now
   bool is_over = false;
+  struct Trace {
+    Tracer* to = nullptr;          // null: there are no traces, or this call leaves none
+    std::optional<SpanIds> spans;  // from the first time on that it was given to another node
+    Instant began;
+    std::string peer;
+  } trace;
+
+  void trace_sent(const std::string& name) {
+    trace.peer = name;
+    if (trace.to == nullptr || trace.spans) return;
+    trace.began = monotonic_now();
+    trace.spans = trace.to->begin_forward(request.invocation.trace_id);
+    if (!trace.spans) trace.to = nullptr;
+  }
+  void trace_over(OutcomeKind kind, std::string failure) {
+    if (trace.to == nullptr || !trace.spans) return;
+    constexpr std::size_t kMostFailureBytes = 256;
+    if (failure.size() > kMostFailureBytes) failure.resize(kMostFailureBytes);
+    TracedRequest traced{.ids = *std::exchange(trace.spans, std::nullopt), .request = {}, .peer = trace.peer};
+    traced.request.function = request.invocation.function;
+    traced.request.tenant = tenant;
+    traced.request.outcome = kind;
+    traced.request.failure = std::move(failure);
+    traced.over = monotonic_now() - trace.began;
+    traced.began_ns = wall_clock_ns() - traced.over.count();
+    trace.to->over(std::move(traced));
+  }
 };
 
 Result<std::unique_ptr<ClusterNode>> ClusterNode::create(boost::asio::io_context& io, NodeService& node,
                                                          ClusterOptions options) {
   std::unique_ptr<ClusterNode> cluster(new ClusterNode(io, node, options.runs_nothing));
+  cluster->forwards_.tracer = options.tracer;
   auto sync = FunctionSync::open(node, options.state_dir, options.peers.name);
   if (!sync) return fail(sync.error());
   cluster->sync_ = *std::move(sync);
+  if (options.has_common_store) cluster->sync_->stand_aside();
   ClusterNode* const self = cluster.get();
   auto peers = Peers::create(io, std::move(options.peers),
                              {.load = [self] { return self->own_load(); },
@@ -105,8 +136,8 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::create(boost::asio::io_context
 ClusterNode::ClusterNode(boost::asio::io_context& io, NodeService& node, bool runs_nothing)
     : node_(node),
       runs_nothing_(runs_nothing),
-      no_graphs_(std::make_unique<NoGraphs>()),
-      graphs_(runs_nothing ? no_graphs_.get() : &node.graphs()),
+      absent_{std::make_unique<NoGraphs>(), std::make_unique<NoVersions>(node)},
+      graphs_(runs_nothing ? absent_.graphs.get() : &node.graphs()),
       load_count_(monotonic_now, [this] { return count_load(); }),
       linger_(io, kLinger, [this] {
         lingers_ = false;
@@ -115,7 +146,7 @@ ClusterNode::ClusterNode(boost::asio::io_context& io, NodeService& node, bool ru
       }) {}
 
 void ClusterNode::tell_if_idle() {
-  if (forwards_ == 0 && !lingers_ && idle_) std::exchange(idle_, nullptr)();
+  if (forwards_.under_way == 0 && !lingers_ && idle_) std::exchange(idle_, nullptr)();
 }
 
 ClusterNode::~ClusterNode() = default;
@@ -184,11 +215,14 @@ void ClusterNode::learn(std::uint64_t function, const Outcome& outcome) {
 NodeService::CancelHandle ClusterNode::invoke(InvokeRequest request, Callback<Outcome> done) {
   const auto record = node_.get_function(request.invocation.function);
   if (!record) return node_.invoke(std::move(request), std::move(done));  // which says so
+  const auto version = absent_.versions->choose(request.invocation.function, request.qualifier, "");
+  if (!version) return done(fail(version.error())), CancelHandle();
   auto call = std::make_shared<Forward>();
   call->request = std::move(request);
   call->tenant = tenant_of(record->config.tags);
   call->function = key_of(*record);
   call->done = std::move(done);
+  call->trace.to = forwards_.tracer;
   call->seconds = expected_seconds(call->function);
   place(call);
   return [this, call] {
@@ -202,9 +236,12 @@ NodeService::CancelHandle ClusterNode::invoke(InvokeRequest request, Callback<Ou
 void ClusterNode::invoke_event(InvokeRequest request, Callback<std::string> accepted) {
   const auto record = node_.get_function(request.invocation.function);
   if (!record) return node_.invoke_event(std::move(request), std::move(accepted));
+  const auto version = absent_.versions->choose(request.invocation.function, request.qualifier, "");
+  if (!version) return accepted(fail(version.error()));
   auto call = std::make_shared<Forward>();
   call->request = std::move(request);
   call->is_event = true;
+  call->trace.to = forwards_.tracer;
   call->tenant = tenant_of(record->config.tags);
   call->function = key_of(*record);
   call->seconds = expected_seconds(call->function);
@@ -252,6 +289,7 @@ void ClusterNode::send_to(const std::shared_ptr<Forward>& call, NodeId node) {
   call->tried.push_back(node);
   if (link == nullptr) return place(call);
   ClusterView& view = peers_->view();
+  call->trace_sent(view.name(node));
   const PeerCall forwarded{.request = {.invocation = {.function = call->request.invocation.function,
                                                       .client_context = call->request.invocation.client_context,
                                                       .trace_id = call->request.invocation.trace_id,
@@ -268,13 +306,13 @@ void ClusterNode::send_to(const std::shared_ptr<Forward>& call, NodeId node) {
   if (PeerCounters* const counters = peers_->counters_of(node)) ++counters->forwarded;
   call->at = node;
   view.sent(node, call->seconds);
-  ++forwards_;
+  ++forwards_.under_way;
   call->cancel = link->send({.target = kCallTarget,
                              .head = write_call(forwarded, wall_clock_ms()),
                              .body = call->request.invocation.payload,
                              .patience = std::nullopt},
                             [this, call, node](Result<net::ClientResponse> answer) {
-                              --forwards_;
+                              --forwards_.under_way;
                               peers_->view().answered(node, call->seconds);
                               call->at = {};
                               call->cancel = nullptr;
@@ -327,6 +365,8 @@ void ClusterNode::finish(const std::shared_ptr<Forward>& call, Result<Outcome> o
   if (call->at == peers_->view().self()) peers_->view().answered(call->at, call->seconds);
   call->is_over = true;
   call->cancel = nullptr;
+  call->trace_over(outcome ? outcome->kind : OutcomeKind::kCancelled,
+                   outcome ? outcome->failure.text : outcome.error().message);
   const Callback<Outcome> done = std::move(call->done);
   done(std::move(outcome));
 }
@@ -334,10 +374,11 @@ void ClusterNode::finish(const std::shared_ptr<Forward>& call, Result<Outcome> o
 // Its caller has gone.
 void ClusterNode::leave(const std::shared_ptr<Forward>& call) {
   call->is_over = true;
+  call->trace_over(OutcomeKind::kCancelled, "its caller has gone");
   if (!call->at) return;
   peers_->view().answered(call->at, call->seconds);
   if (call->at == peers_->view().self()) return;
-  --forwards_;
+  --forwards_.under_way;
   tell_if_idle();
 }
 

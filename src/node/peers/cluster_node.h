@@ -23,13 +23,16 @@
 #include "node/peers/function_sync.h"
 #include "node/peers/load_count.h"
 #include "node/peers/peers.h"
+#include "node/traces/tracer.h"
 
 namespace fairlead {
 
 struct ClusterOptions {
   std::string state_dir;
   bool runs_nothing = false;
+  bool has_common_store = false;  // then functions come by that
   PeersOptions peers;
+  Tracer* tracer = nullptr;  // outlives the node; null: no traces
 };
 
 class ClusterNode final : public NodeService {
@@ -40,8 +43,8 @@ class ClusterNode final : public NodeService {
   ~ClusterNode() override;
 
   void start() { peers_->start(); }
-  void drain();                                // says so to all; calls that arrive go elsewhere
-  bool busy() const { return forwards_ > 0; }  // calls that wait for another node
+  void drain();                                          // says so to all; calls that arrive go elsewhere
+  bool busy() const { return forwards_.under_way > 0; }  // calls that wait for another node
   // When no call waits for another node, and others have heard of a drain: at the earliest kLinger after it.
   static constexpr Duration kLinger = std::chrono::milliseconds(400);
   void when_idle(std::function<void()> callback);
@@ -83,10 +86,15 @@ class ClusterNode final : public NodeService {
   GraphService& graphs() override { return *graphs_; }
   EventService& event_service() override { return node_.event_service(); }
   ScalingService& scaling() override { return node_.scaling(); }
+  VersionService& versions() override { return *absent_.versions; }
+  RequestService& requests() override { return node_.requests(); }
   NodeStatus status() override { return node_.status(); }
   bool drains() const override { return is_draining() || node_.drains(); }
   Result<std::string> log(const std::string& function, std::size_t tail_bytes) override {
     return node_.log(function, tail_bytes);
+  }
+  Result<TimedLog> timed_log(const std::string& function, std::size_t tail_bytes) override {
+    return node_.timed_log(function, tail_bytes);
   }
   void dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) override {
     node_.dead_letters(std::move(function), limit, std::move(done));
@@ -113,13 +121,20 @@ class ClusterNode final : public NodeService {
   NodeService& node_;
   const bool runs_nothing_;
   std::optional<std::uint64_t> drain_number_;  // it drains, and said so with the word of this number
-  std::unique_ptr<GraphService> no_graphs_;    // of a gateway
+  // What is not there: graphs of a gateway, versions of all.
+  struct Absent {
+    std::unique_ptr<GraphService> graphs;
+    std::unique_ptr<VersionService> versions;
+  } absent_;
   GraphService* graphs_;
   LoadCount load_count_;
   std::unique_ptr<FunctionSync> sync_;
   std::unique_ptr<Peers> peers_;
   std::unordered_map<std::uint64_t, double> seconds_;  // GPU time of a call, by function: a moving mean
-  std::size_t forwards_ = 0;
+  struct {
+    std::size_t under_way = 0;
+    Tracer* tracer = nullptr;  // null: they leave no traces
+  } forwards_;
   std::function<void()> idle_;
   bool lingers_ = false;  // it said that it drains: what is on its way here is still answered
   net::Ticker linger_;

@@ -151,6 +151,7 @@ void FunctionSync::keep_zip(const std::string& code_sha256, std::string zip) {
 // ---- a change of this node's own
 
 void FunctionSync::changed(const std::string& function, bool is_deleted, std::function<void()> done) {
+  if (stands_aside_) return done();
   FunctionVersion version = versions_.next(function, wall_clock_ms(), own_name_);
   version.is_deleted = is_deleted;
   versions_.set(function, std::move(version));
@@ -179,6 +180,7 @@ void FunctionSync::changed(const std::string& function, bool is_deleted, std::fu
 // ---- what a peer has newer
 
 void FunctionSync::pull(NodeId peer, std::function<void()> done) {
+  if (stands_aside_) return done ? done() : void();
   const auto known = pulls_.find(peer);
   if (known != pulls_.end()) {
     if (done) {  // whoever waits wants what is there now

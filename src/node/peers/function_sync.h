@@ -31,7 +31,9 @@ class FunctionSync {
                                                     std::string own_name);
 
   void connect(Peers& peers) { peers_ = &peers; }  // REQUIRES: before anything below
-  std::uint64_t digest() const { return versions_.digest(); }
+  // A common store brings functions to all nodes: nothing is told, asked or compared here.
+  void stand_aside() { stands_aside_ = true; }
+  std::uint64_t digest() const { return stands_aside_ ? 0 : versions_.digest(); }
   const FunctionVersions& versions() const { return versions_; }
 
   // This node changed the function itself. `zip`: the code as it came, if it did so as a zip file. `done` when every living peer has
@@ -82,6 +84,7 @@ class FunctionSync {
   Peers* peers_ = nullptr;
   FunctionVersions versions_;
   std::uint64_t saved_digest_ = 0;
+  bool stands_aside_ = false;
   std::map<NodeId, std::shared_ptr<Pull>> pulls_;  // one at a time of each peer; shared with what is under way
   std::map<std::string, std::pair<FunctionVersion, Instant>> failures_;  // by function: not tried again for a while
   std::deque<std::pair<std::string, std::shared_ptr<const std::string>>> zips_;  // by code's digest, the newest last

@@ -63,6 +63,29 @@ class FakeStore final : public Store {
     tell(std::move(done));
   }
   Result<std::vector<FunctionProfile>> load_profiles() override { return profiles; }
+  Result<PublishedState> load_published() override { return published; }
+  void put_version(FunctionRecord version, Done done) override {
+    if (status) published.last_numbers[version.name] = version.version;
+    if (status) published.versions.push_back(std::move(version));
+    tell(std::move(done));
+  }
+  void delete_version(std::string function, std::uint64_t version, Done done) override {
+    if (status) {
+      std::erase_if(published.versions,
+                    [&](const FunctionRecord& one) { return one.name == function && one.version == version; });
+    }
+    tell(std::move(done));
+  }
+  void put_alias(std::string function, FunctionAlias alias, Done done) override {
+    auto& aliases = published.aliases[function];
+    if (status) std::erase_if(aliases, [&](const FunctionAlias& one) { return one.name == alias.name; });
+    if (status) aliases.push_back(std::move(alias));
+    tell(std::move(done));
+  }
+  void delete_alias(std::string function, std::string alias, Done done) override {
+    if (status) std::erase_if(published.aliases[function], [&](const FunctionAlias& one) { return one.name == alias; });
+    tell(std::move(done));
+  }
   void put_event_config(std::string function, EventInvokeConfig config, Done done) override {
     if (status) configs[function] = config;
     tell(std::move(done));
@@ -95,6 +118,7 @@ class FakeStore final : public Store {
   std::map<std::string, QueuedEvent> events;  // by request id
   std::vector<DeadLetter> letters;
   std::vector<FunctionProfile> profiles;
+  PublishedState published;
   std::map<std::string, EventInvokeConfig> configs;  // by function
 
  private:
