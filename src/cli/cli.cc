@@ -37,6 +37,55 @@ std::string no_such_command(const CLI::App& app, const std::string& word) {
   return "fairlead: '" + word + "' is no command" + did_you_mean(word, names) + "\nTry 'fairlead --help'.\n";
 }
 
+// "--gpu-memroy" or "-x", without what is behind "=".
+std::string option_name(const std::string& word) {
+  return word.substr(0, word.find('='));
+}
+
+// Names of the command's options, and of those above it.
+std::vector<std::string> options_of(const CLI::App* app) {
+  std::vector<std::string> names;
+  for (; app != nullptr; app = app->get_parent()) {
+    for (const CLI::Option* option : app->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+  }
+  return names;
+}
+
+// Of options that there are none of. What is behind "--" was meant as it stands.
+std::string unknown_option(const CLI::App* chosen, const std::vector<std::string>& args) {
+  const std::vector<std::string> known = options_of(chosen);
+  for (const std::string& word : args) {
+    if (word == "--") break;
+    const std::string name = option_name(word);
+    if (!name.starts_with("--") || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (const std::string near = did_you_mean(name, known); !near.empty()) return "'" + name + "' is no option" + near;
+  }
+  return "";
+}
+
+// "secret pt": what stands where an action of a group should.
+std::string unknown_action(const CLI::App* chosen, const std::string& group, const std::vector<std::string>& args) {
+  std::vector<std::string> actions;
+  for (const CLI::App* action : commands_of(*chosen)) actions.push_back(action->get_name());
+  const auto at = std::find(args.begin(), args.end(), group);
+  if (actions.empty() || at == args.end() || at + 1 == args.end() || (at + 1)->starts_with('-')) return "";
+  if (is_command(*chosen, *(at + 1))) return "";
+  return "'" + group + " " + *(at + 1) + "' is no command" + did_you_mean(*(at + 1), actions);
+}
+
+// "": nothing is better than what the parser says.
+std::string hint_for(const CLI::App& app, const std::string& word, const std::vector<std::string>& args) {
+  const CLI::App* chosen = &app;
+  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
+  const bool is_group = chosen != &app && chosen->get_parent() == &app && chosen->get_require_subcommand_min() > 0;
+  std::string said = is_group ? unknown_action(chosen, word, args) : "";
+  if (said.empty()) said = unknown_option(chosen, args);
+  return said.empty() ? ""
+                      : "fairlead: " + said + "\nTry 'fairlead " + (chosen == &app ? "" : word + " ") + "--help'.\n";
+}
+
 }  // namespace
 
 Cli::Cli(std::istream& in, std::ostream& out, std::ostream& err)
@@ -75,13 +124,21 @@ CLI::App& Cli::add_group(const std::string& name, const std::string& description
 
 int Cli::run(std::vector<std::string> args) {
   const std::string word = first_word(args);
+  const std::vector<std::string> given = args;
   std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
   try {
     app_.parse(args);
   } catch (const CLI::ParseError& error) {
     const bool is_mistake = error.get_exit_code() != 0 && !word.empty() && !is_command(app_, word);
-    if (!is_mistake) return report_usage(error);
-    err_ << no_such_command(app_, word);
+    if (is_mistake) {
+      // What is behind a mistyped option may be its value.
+      const std::string option = unknown_option(&app_, {given.begin(), std::find(given.begin(), given.end(), word)});
+      err_ << (option.empty() ? no_such_command(app_, word) : "fairlead: " + option + "\nTry 'fairlead --help'.\n");
+      return kUsage;
+    }
+    const std::string hint = error.get_exit_code() == 0 ? "" : hint_for(app_, word, given);
+    if (hint.empty()) return report_usage(error);
+    err_ << hint;
     return kUsage;
   }
   const CLI::App* chosen = app_.get_subcommands().front();

@@ -54,6 +54,22 @@ TEST(CommandLine, MistypedCommandIsNamedWithTheOneThatWasMeant) {
   EXPECT_EQ(run_cli({"--json", "invok", "f"}).status, kUsage);
 }
 
+TEST(CommandLine, MistypedOptionsAndActionsAreNamedWithWhatWasMeant) {
+  EXPECT_EQ(run_cli({"list", "--jsn"}).err,
+            "fairlead: '--jsn' is no option; did you mean '--json'?\nTry 'fairlead list --help'.\n");
+  EXPECT_THAT(run_cli({"deploy", "f", ".", "--gpu-memroy=5"}).err,
+              HasSubstr("'--gpu-memroy' is no option; did you mean '--gpu-memory'?"));
+  EXPECT_THAT(run_cli({"--endpont", "x", "list"}).err, HasSubstr("did you mean '--endpoint'?"));
+  EXPECT_THAT(run_cli({"secret", "lst"}).err,
+              HasSubstr("'secret lst' is no command; did you mean 'list'?\nTry 'fairlead secret --help'."));
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"list", "--frobnicate"}, {"describe", "f", "--"}, {"sim", "x.toml", "--frobnicate"}}) {
+    const Outcome outcome = run_cli(args);
+    EXPECT_THAT(outcome.err, testing::Not(HasSubstr("did you mean"))) << "nothing is near";
+    EXPECT_THAT(outcome.err, testing::Not(HasSubstr("is no command")));
+  }
+}
+
 TEST(CommandLine, VersionIsTextOrJson) {
   EXPECT_EQ(run_cli({"--version"}).out, run_cli({"version"}).out);
   EXPECT_EQ(run_cli({"--version"}).status, kOk);
@@ -351,6 +367,8 @@ COMP_WORDS=(fairlead deploy f --contract = h); COMP_CWORD=5; _fairlead
 [[ "${COMPREPLY[*]}" == "http" ]] || exit 5
 COMP_WORDS=(fairlead serve --slots a); COMP_CWORD=3; _fairlead
 [[ "${COMPREPLY[*]}" == "auto" ]] || exit 6
+COMP_WORDS=(fairlead serve --cublas ""); COMP_CWORD=3; _fairlead
+[[ "${COMPREPLY[*]}" == "auto off" ]] || exit 7
 )";
   EXPECT_EQ(run_shell("bash", script), 0);
 }

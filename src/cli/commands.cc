@@ -2,6 +2,8 @@
 
 #include "cli/autoscale.h"
 #include "cli/develop.h"
+#include "cli/published.h"
+#include "cli/usage.h"
 #include "cli/warm.h"
 
 namespace fairlead::cli {
@@ -26,6 +28,8 @@ void add_all_commands(Cli& cli, Serve serve) {
   add_status(cli);
   add_top(cli);
   add_dead_letters(cli);
+  add_why(cli);
+  add_usage(cli);
   add_cluster(cli);
   add_object(cli);
   add_graph(cli);
@@ -39,6 +43,7 @@ void add_all_commands(Cli& cli, Serve serve) {
   add_profile(cli);
   add_autoscale(cli);
   add_fence(cli);
+  add_alias(cli);
   add_version(cli);
   add_completion(cli);
 }

@@ -29,6 +29,7 @@ void add_logs(Cli& cli);
 void add_status(Cli& cli);
 void add_top(Cli& cli);
 void add_dead_letters(Cli& cli);
+void add_why(Cli& cli);
 void add_ktask(Cli& cli);
 
 void add_cluster(Cli& cli);

@@ -1,12 +1,16 @@
 #include <filesystem>
 #include <ostream>
 
+#include "base/read_file.h"
 #include "cli/author.h"
 #include "cli/commands.h"
+#include "cli/fastpod.h"
 #include "cli/format.h"
 #include "cli/payload.h"
 #include "cli/profile_runs.h"
+#include "cli/waiting.h"
 #include "cli/zip_folder.h"
+#include "model/egress_list.h"
 #include "model/function.h"
 
 namespace fairlead::cli {
@@ -14,7 +18,8 @@ namespace {
 
 struct Options {
   std::string name;
-  std::string folder;  // one of the two
+  std::string manifest;  // a file, in place of all that follows
+  std::string folder;    // one of the two
   std::string image;
   std::vector<std::string> entry_point;
   std::vector<std::string> command;
@@ -30,6 +35,7 @@ struct Options {
   std::optional<int> objective_ms;
   std::string sample;  // file with a payload for trials; "": none
   bool yes = false;
+  std::optional<std::string> egress;
   std::optional<double> weight;
   std::optional<int> timeout_seconds;
   std::optional<int> memory_mib;
@@ -66,6 +72,7 @@ Result<Json> tags_of(const Options& options) {
   if (options.replicas) (*tags)["gpu:replicas"] = *options.replicas;
   if (options.weight) (*tags)["gpu:weight"] = fmt::format("{}", *options.weight);
   if (options.contract) (*tags)[kContractTag] = *options.contract;
+  if (options.egress) (*tags)[kEgressTag] = *options.egress;
   return tags;
 }
 
@@ -203,24 +210,51 @@ int deploy_folder(Cli& cli, const Options& options, const Json& declared_configu
   if (!tags) return cli.report(tags.error());
   configuration = with_what_is_declared(declared_configuration, *configuration);
   tags = with_what_is_declared(declared_tags, *tags);
-  Result<Json> code = code_of(cli, options);
-  if (!code) return cli.report(code.error());
-
-  NodeClient& node = cli.node();
-  Result<Json> function = create(node, options, *code, *configuration, *tags);
-  const bool exists = !function && function.error().code == Errc::kConflict;
-  if (exists) function = update(node, options, *code, *configuration, *tags);
+  bool exists = false;
+  Result<Json> function = [&]() -> Result<Json> {
+    const Waiting waiting(cli, options.image.empty() ? "deploying " + options.folder : "pulling " + options.image);
+    Result<Json> code = code_of(cli, options);
+    if (!code) return code;
+    Result<Json> made = create(cli.node(), options, *code, *configuration, *tags);
+    exists = !made && made.error().code == Errc::kConflict;
+    return exists ? update(cli.node(), options, *code, *configuration, *tags) : made;
+  }();
   if (!function) return cli.report(function.error());
   if (options.reserved) {
     const std::string path = "/2017-10-31/functions/" + net::percent_encode(options.name) + "/concurrency";
-    Result<Json> reserved = node.call("PUT", path, Json{{"ReservedConcurrentExecutions", *options.reserved}});
+    Result<Json> reserved = cli.node().call("PUT", path, Json{{"ReservedConcurrentExecutions", *options.reserved}});
     if (!reserved) return cli.report(reserved.error());
   }
   print_result(cli, options, *function, !exists);
   return options.objective_ms ? find_size(cli, options, function->value("CodeSha256", "")) : kOk;
 }
 
+// As faas-cli does: a function that is not there is created.
+int deploy_manifest(Cli& cli, const std::string& file) {
+  const auto yaml = read_whole_file(file);
+  if (!yaml) return cli.report(yaml.error());
+  const auto deployments = deployments_of(*yaml);
+  if (!deployments) return cli.report({deployments.error().code, file + ": " + deployments.error().message});
+  Json all = Json::array();
+  for (const Json& deployment : *deployments) {
+    const Waiting waiting(cli, "deploying " + deployment.value("service", ""));
+    Result<Json> said = cli.node().call("PUT", "/system/functions", deployment);
+    const bool is_new = !said && said.error().code == Errc::kNotFound;
+    if (is_new) said = cli.node().call("POST", "/system/functions", deployment);
+    if (!said) return cli.report(said.error());
+    const char* const done = is_new ? "created" : "updated";
+    all.push_back({{"function", deployment.value("service", "")}, {"done", done}});
+    if (!cli.json()) cli.out() << fmt::format("{} {}\n", done, deployment.value("service", ""));
+  }
+  if (cli.json()) cli.out() << all.dump(2) << "\n";
+  return kOk;
+}
+
 int run_deploy(Cli& cli, Options options) {
+  if (!options.manifest.empty()) return deploy_manifest(cli, options.manifest);
+  if (options.name.empty()) {
+    return cli.report({Errc::kInvalidArgument, "NAME or --file is missing: what is to be deployed?"});
+  }
   const std::string& what = options.folder.empty() ? options.name : options.folder;
   if (!options.image.empty() || !is_python_function(what)) {
     return deploy_folder(cli, options, Json::object(), Json::object());
@@ -267,8 +301,10 @@ void add_image_options(CLI::App& command, Options& options, CLI::Option* folder)
           ->allow_extra_args(false));
   add(command.add_option("--workdir", options.working_directory, "Working directory, in place of the image's"));
   add(command
-          .add_option("--contract", options.contract, "How it takes invocations: lambda (Runtime API) or http ($PORT)")
-          ->check(CLI::IsMember({"lambda", "http"})));
+          .add_option("--contract", options.contract,
+                      "How it takes invocations: lambda (Runtime API), http ($PORT) or openfaas ($PORT, and "
+                      "/_/health)")
+          ->check(CLI::IsMember({"lambda", "http", "openfaas"})));
   image->group("Image");
 }
 
@@ -279,12 +315,13 @@ void add_deploy(Cli& cli) {
   CLI::App& command = cli.add_command(
       "deploy", "Create a function from a folder or an image, or update it; on update, what is not given stays",
       [&cli, options] { return run_deploy(cli, *options); });
-  command
-      .add_option("NAME", options->name,
-                  "Function: letters, digits, - and _, at most 64. Or what to deploy, where a file in Python names it: "
-                  "FILE.py, "
-                  "FILE.py:HANDLER, or a folder with a handler.py")
-      ->required();
+  CLI::Option* name = command.add_option(
+      "NAME", options->name,
+      "Function: letters, digits, - and _, at most 64. Or what to deploy, where a file in Python names it: "
+      "FILE.py, "
+      "FILE.py:HANDLER, or a folder with a handler.py");
+  command.add_option("--file,-f", options->manifest, "Manifests of FaST-GShare (FaSTPod, YAML), in place of all else")
+      ->excludes(name);
   CLI::Option* folder =
       command.add_option("FOLDER", options->folder,
                          "Folder with an executable 'bootstrap' at its top level, or with a "
@@ -305,6 +342,11 @@ void add_deploy(Cli& cli) {
   command.add_flag("--yes,-y", options->yes, "Measure without asking")->needs(objective)->group("Share of a GPU");
   command.add_option("--weight", options->weight, "Fair share relative to other functions [1]")
       ->check(CLI::Range(0.01, 100.0));
+  command
+      .add_option("--egress", options->egress,
+                  "Where its own connections may lead: none, all, or NAME, *.DOMAIN, ADDRESS, ADDRESS/BITS, each with "
+                  ":PORT or without, with commas; of what its tenant may reach (serve --egress) [none]")
+      ->type_name("LIST");
   command.add_option("--timeout", options->timeout_seconds, "Seconds one invocation may take")
       ->check(CLI::Range(kMinTimeoutSeconds, kMaxTimeoutSeconds));
   command.add_option("--memory", options->memory_mib, "MiB of host memory one instance may use")

@@ -5,6 +5,7 @@
 #include "cli/profile_runs.h"
 #include "cli/status_text.h"
 #include "cli/table.h"
+#include "cli/warmth_text.h"
 
 namespace fairlead::cli {
 namespace {
@@ -40,6 +41,7 @@ void add_image_rows(const Json& function, const Json& configuration, AddRow row)
 Json live_state_of(Cli& cli, const std::string& name) {
   Result<Json> status = cli.node().call("GET", "/fairlead/v1/status");
   if (!status) return {};
+  status = with_holds(*std::move(status), cli.node().call("GET", "/fairlead/v1/warmth").value_or(Json()));
   Json each = Json::array();
   for (Json& instance : status->value("instances", Json::array())) {
     if (instance.value("function", "") == name) each.push_back(std::move(instance));
@@ -63,6 +65,9 @@ std::string instance_text(const Json& instance) {
     if (memory.value("away_bytes", 0.0) > 0)
       text += fmt::format(", {} of host memory for it", format_bytes(memory.value("away_bytes", 0.0)));
   }
+  if (instance.contains("kept_seconds")) text += ", ends in " + kept_text(instance);
+  const std::string pinned = instance.value("seated", false) ? "none" : pinned_text(instance);
+  if (pinned != "none") text += ", pinned: " + pinned;
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include "cli/places.h"
 #include "gpu/driver.h"
 #include "gpu/nvml.h"
+#include "model/software_gpu.h"
 #include "runtime/mps_daemon.h"
 
 namespace fairlead::cli {
@@ -30,6 +31,10 @@ void check_driver(const std::string& library_dir, std::vector<Check>& checks) {
                     fmt::format("CUDA {}, {} GPU, {}", version, has_nvidia_device() ? "real" : "software",
                                 (*driver)->library_path()),
                     ""});
+  if (!has_nvidia_device()) {
+    checks.push_back({Level::kWarn, "Isolation", std::string(kSoftwareGpuIsolatesNothing),
+                      "let only functions that may see one another's data share this node"});
+  }
   Result<std::vector<CudaDriver::Device>> devices = (*driver)->devices();
   if (!devices) {
     checks.push_back({Level::kMissing, "GPUs", devices.error().message, "see dmesg and nvidia-smi"});

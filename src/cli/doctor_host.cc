@@ -21,6 +21,7 @@
 #include "cli/format.h"
 #include "cli/places.h"
 #include "node/serve_options.h"
+#include "runtime/egress_network.h"
 
 namespace fairlead::cli {
 namespace {
@@ -88,7 +89,7 @@ Check check_cgroups() {
   return {Level::kWarn, "Control groups", v2 ? "v2, not writable here" : "no memory and pids controllers", kAdvice};
 }
 
-// Functions, device servers and image tools are users of their own only where root gives them those.
+// Functions, the node's servers and image tools are users of their own only where root gives them those.
 Check check_users() {
   if (geteuid() == 0) return {Level::kOk, "Users", "one for each function, device server and image tool", ""};
   return {
@@ -120,6 +121,15 @@ Check check_pinned_memory() {
           fmt::format("swapping up to {} at full speed needs more: ulimit -Hl unlimited, or LimitMEMLOCK=infinity in "
                       "the service",
                       format_bytes(wanted))};
+}
+
+// Tried in a child process with a network of its own.
+Check check_way_out() {
+  const std::string obstacle = try_way_out();
+  if (obstacle.empty()) return {Level::kOk, "Egress", "functions can be given a way out", ""};
+  return {Level::kWarn, "Egress", obstacle,
+          "only functions with the tag gpu:egress need it: install nftables (apt install nftables), on a kernel with "
+          "nf_tables and nft_tproxy"};
 }
 
 Check check_space(const std::string& subject, std::string folder, double wanted_bytes) {
@@ -177,6 +187,7 @@ std::vector<Check> check_tools() {
       checks.push_back(
           {Level::kWarn, tool, "not in $PATH", fmt::format("only container images need it: apt install {}", tool)});
   }
+  checks.push_back(check_way_out());
   return checks;
 }
 

@@ -2,10 +2,12 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/base64.h"
 #include "base/unique_fd.h"
+#include "cli/patience.h"
 #include "cli/places.h"
 #include "identity/key_file.h"
 #include "net/http_listener.h"
@@ -33,6 +35,34 @@ Json parse(const std::string& text) {
   return Json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string state_folder() {
+  std::string state = variable("FAIRLEAD_SERVE_STATE");
+  return state.empty() ? default_state_dir() : state;
+}
+
+std::string qualifier_query(const std::string& qualifier) {
+  return qualifier.empty() ? "" : "?Qualifier=" + net::percent_encode(qualifier);
+}
+
+// But for the payload.
+NodeClient::InvokeAnswer answer_of(const net::ClientResponse& response) {
+  const auto header = [&](std::string_view name) { return std::string(response.header(name)); };
+  return {.content_type = header("Content-Type"),
+          .function_error = header("X-Amz-Function-Error"),
+          .log_tail = base64_decode("X-Amz-Log-Result", header("X-Amz-Log-Result")).value_or(""),
+          .request_id = header("x-amzn-RequestId"),
+          .start = header("X-Gpu-Start"),
+          .queue_ms = header("X-Gpu-Queue-Ms"),
+          .exec_ms = header("X-Gpu-Exec-Ms"),
+          .first_byte_ms = header("X-Gpu-First-Byte-Ms"),
+          .version = header("X-Amz-Executed-Version")};
+}
+
 }  // namespace
 
 Error error_of(const net::ClientResponse& response) {
@@ -49,7 +79,10 @@ Error error_of(const net::ClientResponse& response) {
 
 Result<net::ClientResponse> NodeClient::send(net::ClientRequest request) {
   if (!token_.empty()) request.headers.push_back({"Authorization", "Bearer " + token_});
-  Result<net::ClientResponse> response = http_.send(request);
+  return checked(http_.send(request));
+}
+
+Result<net::ClientResponse> NodeClient::checked(Result<net::ClientResponse> response) const {
   if (!response && response.error().code == Errc::kUnavailable) {
     return fail(Errc::kUnavailable,
                 "no node answers at {} ({}): start one with 'fairlead serve', or name another with --endpoint or "
@@ -62,21 +95,18 @@ Result<net::ClientResponse> NodeClient::send(net::ClientRequest request) {
                 response.error().message);
   }
   if (!response) return fail(response.error());
-  if (response->status >= 400) return fail(error_of(*response));
-  return response;
+  if (response->status < 400) return response;
+  Error error = error_of(*response);
+  if (response->status == 401 && token_of_environment().empty() && is_local_endpoint(endpoint_)) {
+    error.message += fmt::format(
+        "; without FAIRLEAD_TOKEN the key is that of {}: if the node's state folder is another, its operator's way in "
+        "is --endpoint unix:STATE/operator.sock",
+        state_folder());
+  }
+  return fail(std::move(error));
 }
 
 namespace {
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-std::string state_folder() {
-  std::string state = variable("FAIRLEAD_SERVE_STATE");
-  return state.empty() ? default_state_dir() : state;
-}
 
 bool is_served(const std::string& socket) {
   const auto address = net::parse_socket_address(socket);
@@ -87,12 +117,22 @@ bool is_served(const std::string& socket) {
 
 }  // namespace
 
+namespace {
+
+net::TlsTrustFiles trust_of_environment() {
+  return {.ca = variable("FAIRLEAD_CA"),
+          .certificate = variable("FAIRLEAD_CLIENT_CERTIFICATE"),
+          .key = variable("FAIRLEAD_CLIENT_KEY")};
+}
+
+}  // namespace
+
 NodeClient::NodeClient(const std::string& endpoint, std::string token)
-    : endpoint_(endpoint),
-      token_(std::move(token)),
-      http_(endpoint, {.trust = {.ca = variable("FAIRLEAD_CA"),
-                                 .certificate = variable("FAIRLEAD_CLIENT_CERTIFICATE"),
-                                 .key = variable("FAIRLEAD_CLIENT_KEY")}}) {}
+    : endpoint_(endpoint), token_(std::move(token)), http_(endpoint, {.trust = trust_of_environment()}) {}
+
+net::HttpClient impatient_client(const std::string& endpoint, Duration timeout) {
+  return net::HttpClient(endpoint, {.timeout = timeout, .trust = trust_of_environment()});
+}
 
 std::string nearest_endpoint(const std::string& otherwise) {
   const std::string socket = "unix:" + state_folder() + "/operator.sock";
@@ -147,7 +187,8 @@ Result<std::string> NodeClient::get_text(const std::string& path) {
 
 Result<NodeClient::InvokeAnswer> NodeClient::invoke(const std::string& function, std::string payload,
                                                     const InvokeOptions& options) {
-  net::ClientRequest request{.method = "POST", .target = function_path(function, "/invocations")};
+  net::ClientRequest request{.method = "POST",
+                             .target = function_path(function, "/invocations") + qualifier_query(options.qualifier)};
   request.headers.push_back({"X-Amz-Invocation-Type", options.event ? "Event" : "RequestResponse"});
   if (options.log_tail) request.headers.push_back({"X-Amz-Log-Type", "Tail"});
   if (!options.client_context.empty()) {
@@ -156,15 +197,31 @@ Result<NodeClient::InvokeAnswer> NodeClient::invoke(const std::string& function,
   request.body = std::move(payload);
   Result<net::ClientResponse> response = send(std::move(request));
   if (!response) return fail(response.error());
-  auto header = [&](std::string_view name) { return std::string(response->header(name)); };
-  return InvokeAnswer{.payload = std::move(response->body),
-                      .content_type = header("Content-Type"),
-                      .function_error = header("X-Amz-Function-Error"),
-                      .log_tail = base64_decode("X-Amz-Log-Result", header("X-Amz-Log-Result")).value_or(""),
-                      .request_id = header("x-amzn-RequestId"),
-                      .start = header("X-Gpu-Start"),
-                      .queue_ms = header("X-Gpu-Queue-Ms"),
-                      .exec_ms = header("X-Gpu-Exec-Ms")};
+  InvokeAnswer answer = answer_of(*response);
+  answer.payload = std::move(response->body);
+  return answer;
+}
+
+Result<NodeClient::InvokeAnswer> NodeClient::stream(const std::string& function, std::string payload,
+                                                    const InvokeOptions& options, const TakePart& take) {
+  net::ClientRequest request{.method = "POST",
+                             .target = "/fairlead/v1/functions/" + net::percent_encode(function) + "/stream" +
+                                       qualifier_query(options.qualifier)};
+  if (!token_.empty()) request.headers.push_back({"Authorization", "Bearer " + token_});
+  request.body = std::move(payload);
+  std::string refusal;  // what the node says instead of an answer
+  auto response = http_.stream(request, [&](const net::ClientResponse& head, std::string_view part) {
+    if (head.header("x-amzn-ErrorType").empty()) return take(answer_of(head), part);
+    constexpr std::size_t kMostBytes = 1 << 20;
+    refusal += part.substr(0, kMostBytes - std::min(kMostBytes, refusal.size()));
+  });
+  if (response && !response->header("x-amzn-ErrorType").empty()) {
+    response->body = std::move(refusal);
+    return fail(error_of(*response));
+  }
+  // Of a function that is an HTTP answer, its own status is no error of the node's.
+  if (!response) return fail(checked(std::move(response)).error());
+  return answer_of(*response);
 }
 
 std::string function_path(const std::string& name, const std::string& suffix) {

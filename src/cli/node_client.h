@@ -4,6 +4,7 @@
 // stands for, with the node's own message.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -38,6 +39,7 @@ class NodeClient {
     bool event = false;  // asynchronous: accepted is all there is to hear
     bool log_tail = false;
     std::string client_context;  // JSON, may be empty
+    std::string qualifier;       // of a version or an alias; empty: $LATEST
   };
   struct InvokeAnswer {
     std::string payload;
@@ -48,10 +50,20 @@ class NodeClient {
     std::string start;     // "cold", "warm"; empty when the node did not say
     std::string queue_ms;  // as the node wrote them
     std::string exec_ms;
+    std::string first_byte_ms;  // of an answer that was streamed
+    std::string version;        // that ran
   };
   Result<InvokeAnswer> invoke(const std::string& function, std::string payload, const InvokeOptions& options);
 
+  // A call whose answer's bytes are given to `take` as they come; the answer has none of them then. Where the function failed before its
+  // first byte, they are its error, and `function_error` is set before the first is given.
+  using TakePart = std::function<void(const InvokeAnswer& so_far, std::string_view part)>;
+  Result<InvokeAnswer> stream(const std::string& function, std::string payload, const InvokeOptions& options,
+                              const TakePart& take);
+
  private:
+  Result<net::ClientResponse> checked(Result<net::ClientResponse> response) const;
+
   std::string endpoint_;
   std::string token_;
   net::HttpClient http_;

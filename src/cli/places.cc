@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/python_package.h"
+
 namespace fairlead::cli {
 namespace {
 
@@ -46,13 +48,7 @@ Result<std::string> shim_library() {
 }
 
 std::string python_package_dir() {
-  std::error_code error;
-  const std::filesystem::path home = std::filesystem::read_symlink("/proc/self/exe", error).parent_path().parent_path();
-  if (error) return "";
-  for (const std::filesystem::path& folder : {home / "share/fairlead/python", home.parent_path() / "python"}) {
-    if (std::filesystem::exists(folder / "fairlead/author/__main__.py", error)) return folder.string();
-  }
-  return "";
+  return fairlead::python_package_dir();
 }
 
 }  // namespace fairlead::cli

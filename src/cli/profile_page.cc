@@ -62,6 +62,16 @@ std::string dots(const FunctionProfile& profile) {
   return svg;
 }
 
+// From the corner where nothing is to what was chosen.
+std::string frame(const ChosenRectangle& chosen) {
+  if (chosen.quota_percent == 0) return "";
+  return fmt::format(
+      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"none\" stroke=\"#e69f00\" "
+      "stroke-width=\"3\"><title>chosen: {} % of the SMs x {} % of the time</title></rect>\n",
+      x_of(0), y_of(chosen.quota_percent), x_of(chosen.width_percent) - x_of(0), y_of(0) - y_of(chosen.quota_percent),
+      chosen.width_percent, chosen.quota_percent);
+}
+
 std::string axes() {
   std::string svg;
   for (int percent = 0; percent <= 100; percent += 20) {
@@ -92,21 +102,22 @@ std::string trial_rows(const FunctionProfile& profile) {
 
 }  // namespace
 
-std::string heat_map(const FunctionProfile& profile) {
+std::string heat_map(const FunctionProfile& profile, ChosenRectangle chosen) {
   return fmt::format(
              "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
              "font-family=\"sans-serif\" font-size=\"12\" fill=\"currentColor\">\n",
              kWidth, kHeight) +
          fmt::format("<text x=\"{}\" y=\"18\">Requests per second of {} on {}</text>\n", kLeft,
                      escaped(profile.function), escaped(profile.device)) +
-         cells(profile) + dots(profile) + axes() + "</svg>\n";
+         cells(profile) + frame(chosen) + dots(profile) + axes() + "</svg>\n";
 }
 
 std::string profile_page(const FunctionProfile& profile) {
   return fmt::format(
       "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Profile of {0}</title>\n"
       "<style>:root {{ color-scheme: light dark }} body {{ font-family: sans-serif; margin: 2em }} td, th {{ padding: "
-      "2px 10px; text-align: right }} td:last-child {{ text-align: left }}</style>\n"
+      "2px 10px; text-align: right }} td:last-child {{ text-align: left }} svg {{ max-width: 100%; height: auto; "
+      "print-color-adjust: exact }}</style>\n"
       "<h1>Profile of {0}</h1>\n<p>{1}, code {2}, {3}{4}. {5} trials; {6}.</p>\n"
       "<p>Execution is {7:.2f} ms + {8:.1f} ms x % / min(SMs, {9:.0f} %).</p>\n{10}"
       "<p>Cells: what the model says. Dots: what was measured.</p>\n<table><tr><th>SMs</th><th>time</th><th>requests/s"

@@ -12,6 +12,7 @@
 #include "base/mutex.h"
 #include "cli/commands.h"
 #include "cli/run_table.h"
+#include "sim/burst_load.h"
 #include "sim/scenario.h"
 
 namespace fairlead::cli {
@@ -21,13 +22,47 @@ using Payloads = std::map<std::string, std::string>;
 
 struct ReplayOptions {
   std::string workload, format = "csv", payload = "{}", payloads;
+  std::vector<std::string> calls;  // NAME=RATE, of "bursts"
   double speed = 1, duration_s = 0;
   std::uint64_t seed = 1;
   std::size_t clients = 256;
 };
 
+constexpr std::string_view kBursts = "bursts";  // a workload of functions that --calls names
+constexpr double kBurstSeconds = 120;           // where --duration says nothing
+
+// A scenario of these functions; its arrivals are its own.
+Result<sim::Scenario> bursts_of(const ReplayOptions& options) {
+  if (options.calls.empty()) {
+    return fail(Errc::kInvalidArgument,
+                "--calls is missing: which functions, and how often? --calls NAME=RATE,NAME=RATE");
+  }
+  sim::Scenario scenario = sim::built_in_scenario("zipf").value();
+  scenario.name = kBursts;
+  scenario.seeds = {options.seed};
+  scenario.duration = from_seconds(options.duration_s > 0 ? options.duration_s : kBurstSeconds);
+  scenario.functions.resize(1);
+  const sim::FunctionModel any = scenario.functions.front();
+  scenario.functions.clear();
+  for (const std::string& call : options.calls) {
+    const auto rate = sim::named_rate(call);
+    if (!rate) return fail(rate.error());
+    scenario.functions.push_back(any);
+    scenario.functions.back().name = rate->first;
+  }
+  return scenario;
+}
+
+std::unique_ptr<sim::ArrivalSource> arrivals_of(const sim::Scenario& scenario, const ReplayOptions& options) {
+  if (options.workload != kBursts) return make_arrivals(scenario, options.seed);
+  std::vector<double> rates;
+  for (const std::string& call : options.calls) rates.push_back(sim::named_rate(call).value().second);
+  return std::make_unique<sim::BurstSource>(rates, scenario.duration, options.seed);
+}
+
 // The name of a built-in scenario, a scenario file or a trace.
 Result<sim::Scenario> workload_of(const ReplayOptions& options) {
+  if (options.workload == kBursts) return bursts_of(options);
   std::error_code ignored;
   Result<sim::Scenario> scenario = sim::built_in_scenario("zipf");
   if (options.workload.ends_with(".toml")) {
@@ -81,7 +116,7 @@ class Player {
       : scenario_(scenario),
         options_(options),
         endpoint_(std::move(endpoint)),
-        arrivals_(make_arrivals(scenario, options.seed)) {
+        arrivals_(arrivals_of(scenario, options)) {
     for (const sim::FunctionModel& function : scenario.functions) {
       result_.functions.push_back({.name = function.name});
       const auto own = payloads.find(function.name);
@@ -183,10 +218,16 @@ void add_replay(Cli& cli) {
       cli.add_command("replay", "Send a trace or a scenario's arrivals to a node, and report as sim does",
                       [&cli, options] { return run_replay(cli, *options); });
   command.option_defaults()->always_capture_default();
-  command.add_option("workload", options->workload, "A trace, a scenario file, or a built-in scenario")->required();
+  command.add_option("workload", options->workload, "A trace, a scenario file, a built-in scenario, or bursts")
+      ->required();
+  command
+      .add_option(
+          "--calls", options->calls,
+          "Of bursts: NAME=RATE, the usual requests per second of each function; bursts are 2 to 5 times as many")
+      ->delimiter(',');
   command.add_option("--format", options->format, "Of the trace")->check(CLI::IsMember(sim::trace_formats()));
   command.add_option("--speed", options->speed, "How much faster than the trace")->check(CLI::Range(1e-3, 1e6));
-  command.add_option("--duration", options->duration_s, "Only the first so many seconds of it; 0: all")
+  command.add_option("--duration", options->duration_s, "Only the first so many seconds of it; 0: all, of bursts 120")
       ->check(CLI::Range(0.0, 1e9));
   command.add_option("--payload", options->payload, "Of every invocation");
   command.add_option("--payloads", options->payloads,

@@ -1,5 +1,6 @@
 // `fairlead sim`: what would happen, without a node.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <ostream>
@@ -17,6 +18,7 @@
 #include "cli/sim_shares.h"
 #include "cli/split.h"
 #include "cli/table.h"
+#include "cli/waiting.h"
 #include "decide/queueing/policy.h"
 #include "sim/experiment.h"
 #include "sim/html_report.h"
@@ -92,9 +94,9 @@ int run_sim(Cli& cli, const SimOptions& options) {
   int last_shown = -1;
   const auto progress = [&](double done) {
     const int percent_done = static_cast<int>(100 * done);
-    if (!cli.out_is_terminal() || percent_done == last_shown) return;
+    if (!cli.out_is_terminal() || ::isatty(STDERR_FILENO) == 0 || percent_done == last_shown) return;
     last_shown = percent_done;
-    cli.err() << fmt::format("\r{:3} %{}", percent_done, percent_done == 100 ? "\r     \r" : "") << std::flush;
+    cli.err() << fmt::format("\r{}\x1b[K", percent_done == 100 ? "" : progress_bar(done)) << std::flush;
   };
   const auto outcomes = sim::run_all(*variants, options.threads, progress);
 

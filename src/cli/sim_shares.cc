@@ -1,7 +1,10 @@
 #include "cli/sim_shares.h"
 
+#include <fstream>
+
 #include "cli/experiment_rows.h"
 #include "sim/shares/experiments.h"
+#include "sim/shares/frames.h"
 
 namespace fairlead::cli {
 namespace {
@@ -9,8 +12,30 @@ namespace {
 struct SharesCommand {
   std::vector<std::string> experiments = {"delivered", "objectives", "reserved", "small"};
   sim::SharesOptions options;
+  std::string frames;  // a file
+  double frames_ms = 40;
   double kernel_ms = 0.4, best_effort_kernel_ms = 0.4, frame_ms = 2, leash_ms = 0, seconds = 20, warm_up_s = 5;
 };
+
+// The first scheduler, on the clients of `reserved`.
+Status draw_frames(const SharesCommand& command) {
+  const sim::SharesOptions& options = command.options;
+  sim::SharesSetup setup{.clients = sim::reserved_beside_best_effort(options),
+                         .scheduler = options.schedulers.front(),
+                         .options = options.places,
+                         .leash = options.leash,
+                         .warm_up = options.warm_up,
+                         .length = from_seconds(command.frames_ms / 1000)};
+  setup.drawn = setup.length;
+  if (auto made = make_place_scheduler(setup.scheduler, setup.options); !made) return fail(made.error());
+  const std::vector<sim::ShareClient> clients = setup.clients;
+  const sim::SharesResult result = sim::SharesSimulation(std::move(setup)).run();
+  std::ofstream file(command.frames, std::ios::trunc);
+  file << (command.frames.ends_with(".json") ? sim::frames_trace(clients, result) : sim::frames_svg(clients, result));
+  file.close();
+  if (!file) return fail(Errc::kIo, "cannot write {}", command.frames);
+  return {};
+}
 
 int run_sim_shares(Cli& cli, SharesCommand command) {
   command.options.most_kernel = from_seconds(command.kernel_ms / 1000);
@@ -19,6 +44,10 @@ int run_sim_shares(Cli& cli, SharesCommand command) {
   command.options.leash = from_seconds(command.leash_ms / 1000);
   command.options.length = from_seconds(command.seconds);
   command.options.warm_up = from_seconds(command.warm_up_s);
+  if (!command.frames.empty()) {
+    if (Status drawn = draw_frames(command); !drawn) return cli.report(drawn.error());
+    return kOk;
+  }
   return print_experiments<sim::SharesRow>(
       cli, command.experiments, {&sim::SharesRow::scheduler, "SCHEDULER", "scheduler"},
       [&](const std::string& experiment) { return sim::run_experiment(experiment, command.options); });
@@ -65,6 +94,12 @@ void add_sim_shares(Cli& cli, CLI::App& sim) {
                   "Of delivered: per cent of the time kept back at admission")
       ->check(CLI::Range(0.0, 50.0));
   command.add_flag("--limit-is-request", shares->options.limit_is_request, "Nobody gets more than was requested");
+  command.add_option(
+      "--frames", shares->frames,
+      "Only draw frames of the first scheduler on `reserved` into this file: a picture (.svg), or a trace that "
+      "ui.perfetto.dev opens (.json)");
+  command.add_option("--frames-ms", shares->frames_ms, "Of --frames: virtual milliseconds, after the warm-up")
+      ->check(CLI::Range(1.0, 10'000.0));
   command.add_flag("--bursts", shares->options.bursts, "Requests come five at a time, at the same rate");
 }
 

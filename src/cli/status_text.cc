@@ -229,6 +229,19 @@ std::string false_reports_text(const json& status) {
   return lines;
 }
 
+// Of answers that were streamed; "" where none was.
+std::string first_bytes_text(const json& status) {
+  std::string lines;
+  for (const json& function : child(status, "functions")) {
+    const json& stats = child(function, "stats");
+    const double streamed = number(stats, "streamed");
+    if (streamed <= 0) continue;
+    lines += fmt::format("{} streamed {:.0f} answers, the first byte after {} on average\n", text(function, "name"),
+                         streamed, mean_seconds(number(stats, "first_byte_seconds"), streamed));
+  }
+  return lines;
+}
+
 std::string functions_text(const json& status) {
   const double global = number(status, "global_virtual_time_seconds");
   Table table({{"FUNCTION"},
@@ -261,7 +274,7 @@ std::string functions_text(const json& status) {
          format_bytes(number(memory, "away_bytes")), format_seconds(number(stats, "service_seconds")),
          mean_seconds(number(stats, "service_seconds"), calls), mean_seconds(number(stats, "queue_seconds"), calls)});
   }
-  return table.empty() ? "no functions\n" : table.text() + false_reports_text(status);
+  return table.empty() ? "no functions\n" : table.text() + first_bytes_text(status) + false_reports_text(status);
 }
 
 }  // namespace fairlead::cli

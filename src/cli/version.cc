@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "cli/commands.h"
+#include "cli/published.h"
 
 namespace fairlead::cli {
 
@@ -12,12 +13,14 @@ std::string version_text() {
 }
 
 void add_version(Cli& cli) {
-  cli.add_command("version", "Print the version", [&cli]() -> int {
-    Json version{{"version", FAIRLEAD_VERSION}};
-    if (*FAIRLEAD_COMMIT != '\0') version["commit"] = FAIRLEAD_COMMIT;
-    cli.out() << (cli.json() ? version.dump() : version_text()) << "\n";
-    return kOk;
-  });
+  CLI::App& command =
+      cli.add_command("version", "Print the version; publish, list, delete: those of a function", [&cli]() -> int {
+        Json version{{"version", FAIRLEAD_VERSION}};
+        if (*FAIRLEAD_COMMIT != '\0') version["commit"] = FAIRLEAD_COMMIT;
+        cli.out() << (cli.json() ? version.dump() : version_text()) << "\n";
+        return kOk;
+      });
+  add_published_versions(cli, command);
 }
 
 }  // namespace fairlead::cli
