@@ -14,10 +14,10 @@ import asyncio
 import collections
 import json
 import ssl
+import sys
 import urllib.parse
-from email.message import Message
 from types import TracebackType
-from typing import Any, AsyncIterator, Iterable, Mapping
+from typing import Any, AsyncIterator, Coroutine, Iterable, Mapping
 
 from fairlead.client import AT_ONCE, LOG_PATIENCE_S, LOG_PERIOD_S, LOG_TAIL_BYTES, Client, invoke_headers
 from fairlead.credentials import endpoint_for
@@ -28,6 +28,7 @@ from fairlead.values import Payload, from_payload, to_payload
 
 HEAD_LIMIT = 64 << 10
 MOST_AT_ONCE = 10_000
+PART_BYTES = 64 << 10
 ONE_WRITE_BYTES = 64 << 10  # of a body that goes with its head, in one packet where it fits
 
 
@@ -37,6 +38,7 @@ class _Stream:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
         self.is_kept = True
+        self._streamed = _Headers()
 
     def is_quiet(self) -> bool:
         """Nothing is expected on an idle connection: what can be read there is its end, or would be taken for the next answer."""
@@ -79,22 +81,49 @@ class _Stream:
         status = int(first[1])
         self.is_kept = (headers.get("Connection") or "").lower() != "close"
         data = b"" if status in (204, 304) or has_no_body else await self._body(headers)
-        return Answer(status, first[2] if len(first) > 2 else "", _Headers(headers), data)
+        return Answer(status, first[2] if len(first) > 2 else "", headers, data)
 
-    async def _head(self) -> tuple[list[str], Message]:
+    async def _head(self) -> tuple[list[str], _Headers]:
         raw = await self.reader.readuntil(b"\r\n\r\n")
         lines = raw.decode("latin-1").split("\r\n")
         first = lines[0].split(" ", 2)
         if len(first) < 2 or not first[0].startswith("HTTP/1.") or not first[1].isdigit():
             raise ConnectionError(f"the node's answer begins with {lines[0][:80]!r}, which is not HTTP/1.1")
-        headers = Message()
+        headers = _Headers()
         for line in lines[1:]:
             name, colon, value = line.partition(":")
             if colon:
-                headers[name] = value.strip()
+                headers.add(name, value.strip())
         return first, headers
 
-    async def _body(self, headers: Message) -> bytes:
+    async def begin(self, head: bytes, body: Body) -> Answer:
+        """The head of the answer; its body is for parts() or whole()."""
+        self.writer.write(head + bytes(body) if body else head)
+        await self.writer.drain()
+        first, headers = await self._head()
+        while first[1] == "100":
+            first, headers = await self._head()
+        self.is_kept = (headers.get("Connection") or "").lower() != "close"
+        self._streamed = headers
+        return Answer(int(first[1]), first[2] if len(first) > 2 else "", headers, b"")
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """Of the answer that was begun, as they come."""
+        if (self._streamed.get("Transfer-Encoding") or "").lower() == "chunked":
+            while size := int((await self.reader.readuntil(b"\r\n")).split(b";")[0], 16):
+                while size:
+                    part = await self.reader.read(min(size, PART_BYTES))
+                    if not part:
+                        raise asyncio.IncompleteReadError(b"", size)
+                    size -= len(part)
+                    yield part
+                await self.reader.readexactly(2)
+            while await self.reader.readuntil(b"\r\n") != b"\r\n":
+                pass
+        elif data := await self._body(self._streamed):
+            yield data
+
+    async def _body(self, headers: _Headers) -> bytes:
         if (headers.get("Transfer-Encoding") or "").lower() == "chunked":
             parts = []
             while size := int((await self.reader.readuntil(b"\r\n")).split(b";")[0], 16):
@@ -113,8 +142,11 @@ class _Stream:
 class _Headers(Mapping[str, str]):
     """By name, whatever its case."""
 
-    def __init__(self, message: Message) -> None:
-        self._values = {name.lower(): value for name, value in message.items()}
+    def __init__(self) -> None:
+        self._values: dict[str, str] = {}
+
+    def add(self, name: str, value: str) -> None:
+        self._values[name.lower()] = value
 
     def __getitem__(self, name: str) -> str:
         return self._values[name.lower()]
@@ -124,6 +156,21 @@ class _Headers(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+
+async def _within(seconds: float, once: Coroutine[Any, Any, Answer]) -> Answer:
+    """asyncio.TimeoutError where it takes longer. From Python 3.11 on without a task for it."""
+    if sys.version_info < (3, 11):
+        return await asyncio.wait_for(once, seconds)
+    async with asyncio.timeout(seconds):
+        return await once
+
+
+def _request_head(method: str, path: str, headers: Mapping[str, str]) -> bytes:
+    if any("\r" in text or "\n" in text for pair in headers.items() for text in pair) or " " in path or "\r" in path or "\n" in path:
+        raise ValueError("a header or a path has a line's end in it")
+    text = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items()) + "\r\n"
+    return text.encode("latin-1")
 
 
 class AsyncClient:
@@ -140,14 +187,14 @@ class AsyncClient:
     async def request(self, method: str, path: str, body: Body = None, headers: Mapping[str, str] | None = None,
                       timeout: float | None = None) -> tuple[Mapping[str, str], bytes]:
         """(headers, body) of a success; RequestError of anything else. timeout: of all together, in seconds."""
-        given = {"Host": self._host(), "Content-Length": str(memoryview(body).nbytes if body else 0), **self._client.headers,
-                 **(headers or {})}
-        if any("\r" in text or "\n" in text for pair in given.items() for text in pair) or " " in path or "\r" in path or "\n" in path:
-            raise ValueError("a header or a path has a line's end in it")
-        head = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in given.items()) + "\r\n"
-        answer = await self._exchange(head.encode("latin-1"), body, may_repeat(method, given), self._timeout if timeout is None else timeout)
+        given = self._headers(body, headers)
+        answer = await self._exchange(_request_head(method, path, given), body, may_repeat(method, given),
+                                      self._timeout if timeout is None else timeout)
         answer.checked()
         return answer.headers, answer.body
+
+    def _headers(self, body: Body, headers: Mapping[str, str] | None) -> dict[str, str]:
+        return {"Host": self._host(), "Content-Length": str(memoryview(body).nbytes if body else 0), **self._client.headers, **(headers or {})}
 
     def _host(self) -> str:
         host = f"[{self._endpoint.host}]" if ":" in self._endpoint.host else self._endpoint.host
@@ -158,7 +205,7 @@ class AsyncClient:
         while True:
             reused = bool(self._idle)
             try:
-                answer = await asyncio.wait_for(self._once(head, body), timeout)
+                answer = await _within(timeout, self._once(head, body))
             except asyncio.TimeoutError:
                 raise TimeoutError(f"no answer within {timeout:g} s") from None
             except (ConnectionError, asyncio.IncompleteReadError) as error:
@@ -182,11 +229,14 @@ class AsyncClient:
             if isinstance(error, (ValueError, asyncio.LimitOverrunError)):  # a length that is no number, a head without end
                 raise ConnectionError(f"the node's answer is no HTTP: {error}") from None
             raise
+        self._give_back(stream)
+        return answer
+
+    def _give_back(self, stream: _Stream) -> None:
         if stream.is_kept and len(self._idle) < MOST_IDLE:
             self._idle.append(stream)
         else:
             stream.writer.close()
-        return answer
 
     async def _take(self) -> _Stream:
         while self._idle:
@@ -194,6 +244,9 @@ class AsyncClient:
             if stream.is_quiet():
                 return stream
             stream.writer.close()
+        return await self._connect()
+
+    async def _connect(self) -> _Stream:
         at = self._endpoint
         if at.scheme == "unix":
             return _Stream(*await asyncio.open_unix_connection(at.path, limit=HEAD_LIMIT))
@@ -222,6 +275,40 @@ class AsyncClient:
         if answered.get("X-Amz-Function-Error"):
             raise FunctionError(data)
         return data
+
+    async def stream(self, name: str, payload: Payload = b"", invocation_id: str | None = None,
+                     timeout: float | None = None) -> AsyncIterator[bytes]:
+        """As Client.stream; the call begins when the first part is asked for. Who leaves the loop closes the iterator (contextlib.aclosing),
+        or leaves that to the event loop: then the function's stream ends."""
+        body, limit = to_payload(payload), self._timeout if timeout is None else timeout
+        head = _request_head("POST", f"/fairlead/v1/functions/{urllib.parse.quote(name, safe='')}/stream",
+                             self._headers(body, invoke_headers(False, invocation_id)))
+        stream = await self._connect()  # a kept one may be closed by now, and nothing may be sent twice here
+        is_over = False
+        try:
+            try:
+                answer = await asyncio.wait_for(stream.begin(head, body), limit)
+                parts = stream.parts()
+                if answer.status >= 300 or answer.headers.get("X-Amz-Function-Error"):
+                    said = b"".join([part async for part in parts])
+                    is_over = True
+                    raise FunctionError(Answer(answer.status, answer.reason, answer.headers, said).checked().body)
+                while True:
+                    try:
+                        part = await asyncio.wait_for(parts.__anext__(), limit)
+                    except StopAsyncIteration:
+                        break
+                    yield part
+                is_over = True
+            except asyncio.TimeoutError:
+                raise TimeoutError(f"no part of the answer within {limit:g} s") from None
+            except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+                raise ConnectionError("the answer ended in the middle: the function failed, or the node has gone") from None
+        finally:
+            if is_over:
+                self._give_back(stream)
+            else:
+                stream.writer.close()
 
     def function(self, name: str) -> AsyncFunction:
         return AsyncFunction(self, name)

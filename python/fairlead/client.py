@@ -57,7 +57,7 @@ class Client:
     """url: "http://host:port", "https://host:port" (FAIRLEAD_CA names a file with certificates to trust beside the system's), or
     "unix:/path"; None: FAIRLEAD_ENDPOINT, else http://127.0.0.1:9001. tenant: whose objects and quotas these are; a key of one tenant
     needs none. timeout: seconds without a byte from the node after which a request is a TimeoutError. token: an API key, "ID.SECRET"; None:
-    FAIRLEAD_TOKEN, or the key of who started the node on this machine. retries: how often what may be sent again is, after a connection
+    FAIRLEAD_TOKEN, or the key of who started the node on this machine; "": none is shown. retries: how often what may be sent again is, after a connection
     that ended, a 429 or a 503."""
 
     def __init__(self, url: str | None = None, tenant: str | None = None, timeout: float = 900, token: str | None = None,
@@ -66,7 +66,8 @@ class Client:
         self.is_local = endpoint.is_local
         self.objects = Objects(self)
         self.headers = {"X-Fairlead-Tenant": tenant} if tenant else {}
-        token = token or token_for(self.is_local)
+        if token is None:
+            token = token_for(self.is_local)
         if token:
             self.headers["Authorization"] = f"Bearer {token}"
         self.pool = Pool(endpoint, timeout, retries)

@@ -1,4 +1,4 @@
-"""What a node answers when it does not do what it was asked."""
+"""What a node answers when it does not do what it was asked. They are pickled and come back as they were."""
 
 
 class RequestError(RuntimeError):
@@ -6,7 +6,10 @@ class RequestError(RuntimeError):
 
     def __init__(self, status: int, type: str, message: str) -> None:
         super().__init__(f"{status} {type}: {message}")
-        self.status, self.type = status, type
+        self.status, self.type, self._message = status, type, message
+
+    def __reduce__(self) -> "tuple[type[RequestError], tuple[int, str, str]]":
+        return RequestError, (self.status, self.type, self._message)
 
 
 class FunctionError(RuntimeError):
@@ -15,3 +18,6 @@ class FunctionError(RuntimeError):
     def __init__(self, payload: bytes) -> None:
         super().__init__(payload.decode(errors="replace"))
         self.payload = payload
+
+    def __reduce__(self) -> "tuple[type[FunctionError], tuple[bytes]]":
+        return FunctionError, (self.payload,)

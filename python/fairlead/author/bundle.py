@@ -25,7 +25,7 @@ from fairlead.author import layers
 from fairlead.author.declaration import NAME, Declaration, DeclarationError, read, siblings
 
 OWN = ".fairlead"
-BOOTSTRAP = """#!/usr/bin/python3
+BOOTSTRAP = """#!{interpreter}
 import sys
 sys.path[:0] = ["/var/task/.fairlead/layer", "/var/task/.fairlead/lib"]
 sys.dont_write_bytecode = True
@@ -62,6 +62,9 @@ def check(declaration: Declaration) -> None:
     if not NAME.fullmatch(declaration.name):
         raise DeclarationError(f"{declaration.file}: a function's name is {declaration.name!r}; it must be 1 to 64 letters, digits, - and _: "
                                f"say name=\"...\" to fairlead.function, or fairlead deploy NAME {declaration.file}")
+    if declaration.requirements and declaration.interpreter != Declaration.interpreter:
+        raise DeclarationError(f"{declaration.file}: requirements are installed for the node's own Python, and python is {declaration.interpreter}: "
+                               "install them there, and leave requirements out")
 
 
 def python_of(declaration: Declaration) -> str:
@@ -82,7 +85,7 @@ def build(declaration: Declaration, target: pathlib.Path, say: Callable[[str], N
     own.mkdir(parents=True)
     target.chmod(0o755)
     _copy_author(declaration, target)
-    _write(target / "bootstrap", BOOTSTRAP, 0o755)
+    _write(target / "bootstrap", BOOTSTRAP.format(interpreter=declaration.interpreter), 0o755)
     _write(own / "function.json", json.dumps({"file": declaration.file.name, "handler": declaration.handler, "raw": declaration.raw,
                                               "python": python if layer else None}), 0o644)
     _copy_library(own / "lib")

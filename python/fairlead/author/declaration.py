@@ -18,6 +18,10 @@ from typing import Any, Callable, Iterator, TypeVar, overload
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 PYTHON = re.compile(r"3\.([0-9]{1,2})")
+INTERPRETER = re.compile(r"(/[A-Za-z0-9._+-]+)+")  # as the first line of a script may name it
+MOST_INTERPRETER = 120  # characters
+VOLUME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+PLACE = re.compile(r"[A-Za-z0-9*\[][A-Za-z0-9._:/\[\]-]{0,299}")  # the node reads it more closely
 FILE_LIMIT = 4 << 20  # bytes of a source file that is read
 MIB = {"Ki": 1 / 1024, "Mi": 1, "Gi": 1024, "Ti": 1024 * 1024}
 MOST_GPU_MIB = 1 << 20
@@ -35,8 +39,8 @@ def function(handler: Handler) -> Handler: ...
 def function(*, name: str | None = None, requirements: list[str] | None = None, gpu_memory: str | int | None = None,
              objective_ms: int | None = None, memory: str | int | None = None, timeout: int | None = None,
              replicas: int | str | None = None, environment: dict[str, str] | None = None,
-             tags: dict[str, str] | None = None, python: str | None = None,
-             raw: bool = False) -> Callable[[Handler], Handler]: ...
+             tags: dict[str, str] | None = None, python: str | None = None, volumes: list[str] | None = None,
+             egress: str | list[str] | None = None, raw: bool = False) -> Callable[[Handler], Handler]: ...
 
 
 def function(handler: Any = None, **said: Any) -> Any:
@@ -44,7 +48,8 @@ def function(handler: Any = None, **said: Any) -> Any:
 
     name: the function's, if not the handler's. requirements: of pip, by name and version. gpu_memory, memory: device and host memory of an
     instance, "4Gi" or MiB. objective_ms: wanted from arrival to answer. timeout: seconds of one call. replicas: instances, N or
-    "MIN:MAX". environment, tags: as on the command line. python: the version on the node, "3.11". raw: the handler gets and gives bytes."""
+    "MIN:MAX". environment, tags: as on the command line. python: the version on the node, "3.11", or a path there, as of a virtual environment in a volume. volumes:
+    folders of the node's machine that its operator offers, by name. egress: where its own connections may lead, "pypi.org:443,10.1.0.0/16". raw: the handler gets and gives bytes."""
     unknown = said.keys() - FIELDS.keys()
     if unknown:
         raise TypeError(f"fairlead.function has no argument {', '.join(sorted(unknown))}; there are {', '.join(FIELDS)}")
@@ -62,6 +67,7 @@ class Declaration:
     tags: dict[str, str] = dataclasses.field(default_factory=dict)
     configuration: dict[str, Any] = dataclasses.field(default_factory=dict)
     python: str | None = None
+    interpreter: str = "/usr/bin/python3"
     raw: bool = False
 
 
@@ -112,9 +118,27 @@ def _replicas(said: Declaration, value: Any) -> None:
 
 
 def _python(said: Declaration, value: Any) -> None:
-    if not isinstance(value, str) or not PYTHON.fullmatch(value):
-        raise DeclarationError(f"python is {value!r}; it must be a version like \"3.11\"")
-    said.python = value
+    if isinstance(value, str) and len(value) <= MOST_INTERPRETER and INTERPRETER.fullmatch(value):
+        said.interpreter = value
+    elif isinstance(value, str) and PYTHON.fullmatch(value):
+        said.python = value
+    else:
+        raise DeclarationError(f"python is {value!r}; it must be a version like \"3.11\", or an absolute path of at most {MOST_INTERPRETER} "
+                               "letters, digits and ._+-/")
+
+
+def _volumes(said: Declaration, value: Any) -> None:
+    if not isinstance(value, (list, tuple)) or not value or not all(isinstance(name, str) and VOLUME.fullmatch(name) for name in value):
+        raise DeclarationError(f"volumes is {value!r}; it must be a list of names that the operator gave to folders (serve --volume)")
+    said.tags["gpu:volumes"] = " ".join(value)
+
+
+def _egress(said: Declaration, value: Any) -> None:
+    places = value.replace(",", " ").split() if isinstance(value, str) else value
+    if not isinstance(places, (list, tuple)) or not places or not all(isinstance(place, str) and PLACE.fullmatch(place) for place in places):
+        raise DeclarationError(f"egress is {value!r}; it must be none, all, or a list of NAME, *.DOMAIN, ADDRESS or ADDRESS/BITS, "
+                               "each with :PORT or without")
+    said.tags["gpu:egress"] = ",".join(places)
 
 
 def _raw(said: Declaration, value: Any) -> None:
@@ -149,7 +173,8 @@ def _tags(said: Declaration, value: Any) -> None:
 
 FIELDS: dict[str, Callable[[Declaration, Any], None]] = {
     "name": _name, "requirements": _requirements, "gpu_memory": _gpu_memory, "objective_ms": _objective, "memory": _memory,
-    "timeout": _timeout, "replicas": _replicas, "environment": _environment, "tags": _tags, "python": _python, "raw": _raw}
+    "timeout": _timeout, "replicas": _replicas, "environment": _environment, "tags": _tags, "python": _python, "volumes": _volumes,
+    "egress": _egress, "raw": _raw}
 
 
 # ---- files

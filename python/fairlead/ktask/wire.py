@@ -42,10 +42,19 @@ def encode_call(names: list[str], inputs: dict[str, Any], outputs: dict[str, Any
 def encode_request(task: str, files: dict[str, Any], call: bytes, timeout_seconds: int = 60) -> bytes:
     """`task`: task.json as text; `files`: {name: bytes} of its modules and constants; `call`: bytes of encode_call or of
     JSON. The node knows the task again by these very bytes."""
+    return with_call(request_head(task, files, timeout_seconds), call)
+
+
+def request_head(task: str, files: dict[str, Any], timeout_seconds: int = 60) -> bytes:
+    """A request up to its call, which is the same for every call of a task."""
     parts = [_MAGIC, bytes((_VERSION, _REQUEST)), _text(task.encode()), _length(len(files))]
     for name in sorted(files, key=str.encode):
         parts += [_text(name.encode()), _length(memoryview(files[name]).nbytes), files[name]]
-    return b"".join([*parts, struct.pack("<I", timeout_seconds), _text(call)])
+    return b"".join([*parts, struct.pack("<I", timeout_seconds)])
+
+
+def with_call(head: bytes, call: bytes) -> bytes:
+    return b"".join([head, _length(len(call)), call])
 
 
 class _Reader:

@@ -3,6 +3,8 @@
 A request is the bytes of each input, in the order of their names; the answer is a byte 0 and
 the bytes of each output in order, or a byte 1, a length (u32, little endian) and the error's text. Sizes follow from types
 and shapes. The input's end is the program's end. What the program itself prints goes to standard error.
+
+python3 -m fairlead.pipeline stage DIR COMPONENT: the same for a node, with tensors in shared memory (serving.py).
 """
 
 import os
@@ -14,6 +16,7 @@ from fairlead.arrays import to_array
 from fairlead.pipeline.bodies import call_program
 from fairlead.pipeline.description import check, inputs_of, program_of, read, tensors_of
 from fairlead.pipeline.runner import function_of
+from fairlead.pipeline.serving import stage
 from fairlead.types import TYPES, element_count
 
 
@@ -54,8 +57,11 @@ def answer(function, arrays, outputs):
 
 
 def main(arguments):
-    if len(arguments) != 3 or arguments[0] != "program":
+    if len(arguments) != 3 or arguments[0] not in ("program", "stage"):
         sys.exit(__doc__)
+    if arguments[0] == "stage":
+        stage(arguments[1], arguments[2])
+        return
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # the program's own prints are no answers
     serve(pathlib.Path(arguments[1]), arguments[2], sys.stdin.buffer, sink)

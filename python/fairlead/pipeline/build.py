@@ -5,9 +5,9 @@ import math
 import statistics
 import time
 
-from fairlead.arrays import checked
+from fairlead.arrays import checked, to_array
 from fairlead.ktask.graph import buffer_bytes
-from fairlead.pipeline.description import check, check_task, tensors_of
+from fairlead.pipeline.description import check, check_task, sources_of, tensors_of
 from fairlead.pipeline.errors import PipelineError, at
 from fairlead.types import TYPES, TaskError, element_count
 
@@ -24,6 +24,8 @@ def write_pipeline(pipeline, folder, measure, repeats):
         try:
             if not body.needs_gpu:
                 component["program"] = body.save(folder / name)
+                if measure:
+                    component["profile"] = {"ms": {"host": time_program_ms(body, component, tensors, repeats)}}
                 continue
             task = body.export(tensors)
             check_task(component, task.description(), tensors, line)
@@ -49,18 +51,30 @@ def memory_mib(description):
 
 def time_ms(task, repeats):
     """[mean, standard deviation, runs] of a warm call with inputs of zeros."""
+    with task.load() as loaded:
+        inputs = {name: checked(_zeros(spec["type"], spec["shape"]), spec["type"], spec["shape"], name)
+                  for name, spec in loaded.buffers.items() if spec["role"] == "input"}
+        return _timed(lambda: loaded(**inputs), repeats)
+
+
+def time_program_ms(body, component, tensors, repeats):
+    """The same of a program, on the processor of this machine."""
+    of = {target: tensors[sources_of(said)[0]] for target, said in component["inputs"].items()}
+    inputs = {target: to_array(_zeros(type_, shape), type_, shape) for target, (type_, shape) in of.items()}
+    return _timed(lambda: body.call(inputs), repeats)
+
+
+def _zeros(type_, shape):
+    return bytes(element_count(shape) * TYPES[type_].bytes)
+
+
+def _timed(call, repeats):
     if not 1 <= repeats <= 10_000:
         raise TaskError(f"repeats is {repeats}, 1 to 10000 is possible")
-    with task.load() as loaded:
-        inputs = {}
-        for name, spec in loaded.buffers.items():
-            if spec["role"] == "input":
-                size = element_count(spec["shape"]) * TYPES[spec["type"]].bytes
-                inputs[name] = checked(bytes(size), spec["type"], spec["shape"], name)
-        loaded(**inputs)
-        times = []
-        for _ in range(repeats):
-            start = time.perf_counter()
-            loaded(**inputs)
-            times.append((time.perf_counter() - start) * 1e3)
+    call()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        times.append((time.perf_counter() - start) * 1e3)
     return [round(statistics.mean(times), 4), round(statistics.stdev(times) if repeats > 1 else 0.0, 4), repeats]

@@ -187,6 +187,9 @@ class _Check:
         if component.get("needs_gpu") not in (None, True, False) or component.get("needs_gpu") in (0, 1) and \
                 not isinstance(component["needs_gpu"], bool):
             self.fail(name, f"needs_gpu is {component['needs_gpu']!r:.80}, true or false is wanted")
+        if component.get("needs_gpu") is not None and component["needs_gpu"] != (program is None):
+            self.fail(name, f"needs_gpu is {str(component['needs_gpu']).lower()}, and it is a {'program' if task is None else 'kernel task'}: "
+                      "a program runs on the host and gets no GPU, a kernel task needs one")
 
     def _profile(self, name, component):
         profile = component.get("profile")
@@ -200,13 +203,15 @@ class _Check:
                 self.fail(name, f"memory_mib is {memory!r:.80}, weights and peak of 0 to {MAX_MIB} are wanted")
             if _bytes(memory["peak"]) < _bytes(memory["weights"]):
                 self.fail(name, f"its peak is {memory['peak']} MiB, at least its weights' {memory['weights']} are needed")
+            if component.get("program") is not None and _bytes(memory["peak"]) > 0:
+                self.fail(name, f"needs no GPU and asks for {memory['peak']} MiB of a slice's memory, 0 are possible")
         if times is None:
             return
         if not isinstance(times, dict) or len(times) > MAX_SLICE_TYPES:
             self.fail(name, f"ms is {times!r:.80}, an object of at most {MAX_SLICE_TYPES} times by type of slice is wanted")
-        needs_gpu = component["needs_gpu"] if component.get("needs_gpu") is not None else component.get("program") is None
-        if not needs_gpu and len(times) > 1:
-            self.fail(name, f"needs no GPU and has times of {len(times)} slices; one, of \"host\", is possible")
+        needs_gpu = component.get("program") is None
+        if not needs_gpu and (len(times) > 1 or times and "host" not in times):
+            self.fail(name, f"needs no GPU and has times of slices {', '.join(times)[:80]}; one of \"host\" is possible")
         for slice, time in times.items():
             good = isinstance(time, list) and len(time) == 3 and _is_number(time[0], MAX_MS) and _is_number(time[1], MAX_MS) and \
                 _is_whole(time[2]) and 0 <= time[2] <= MAX_SEEN
@@ -279,14 +284,21 @@ class _Check:
             if name in inputs:
                 raise PipelineError(f"output {name}: an input has that name, and a call names both in one space: give it another")
             names.add(name)
-            if isinstance(said, list):
-                raise PipelineError(f"output {name} joins {said!r:.80}: an output comes from one tensor; let a component read both")
-            if not isinstance(said, str) or said not in self.tensors:
-                raise PipelineError(f"output {name} comes from {said!r:.80}, which is no input and no component's output")
+            self.source_of_output(name, said)
             missing = uncovered(said, conditions)
             if missing:
-                raise PipelineError(f"output {name} from {said} does not always come: not when {missing}; join what comes then in a "
-                                    "component")
+                raise PipelineError(f"output {name} from {' or '.join(sources_of(said))} does not always come: not when {missing}; join what "
+                                    "comes then")
+
+    def source_of_output(self, name, said):
+        sources = sources_of(said) if isinstance(said, (str, list)) else []
+        if not 1 <= len(sources) <= MAX_PORTS or not all(isinstance(source, str) and source in self.tensors for source in sources):
+            raise PipelineError(f"output {name} comes from {said!r:.80}, which is no input and no component's output, nor a list of 1 to "
+                                f"{MAX_PORTS} such")
+        for source in sources[1:]:
+            if self.tensors[source] != self.tensors[sources[0]]:
+                raise PipelineError(f"output {name} is {_said(self.tensors[sources[0]])} from {sources[0]} and {_said(self.tensors[source])} "
+                                    f"from {source}: what joins must be of one type and shape")
 
 
 def parents(component):

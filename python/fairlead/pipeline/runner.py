@@ -10,14 +10,17 @@ import importlib.util
 import itertools
 import json
 import pathlib
+import struct
+import subprocess
 
-from fairlead.arrays import to_array
+from fairlead.arrays import as_array, to_array
 from fairlead.ktask.local import load as load_task
 from fairlead.pipeline.bodies import call_program
 from fairlead.pipeline.description import check, check_task, program_of, read, sources_of, tensors_of
 from fairlead.pipeline.errors import PipelineError
 from fairlead.pipeline.execution import execute, pick
 from fairlead.pipeline.pipeline import given
+from fairlead.types import TYPES, element_count
 
 
 def load(folder, stages=None):
@@ -80,9 +83,10 @@ class LocalPipeline:
         return to_array(bytes(memoryview(value).cast("B")), *self.tensors[name])
 
     def close(self):
-        for task in self._tasks.values():
-            task.close()
-        self._tasks = {}
+        executables = [program for program in self._programs.values() if isinstance(program, Executable)]
+        for one in [*self._tasks.values(), *executables]:
+            one.close()
+        self._tasks, self._programs = {}, {}
 
     def __enter__(self):
         return self
@@ -106,12 +110,48 @@ def _checked_stages(stages, order):
     return [sorted(stage, key=order.index) for stage in stages]
 
 
+class Executable:
+    """A program that is no Python: FILE FUNCTION, started at the first call. A request is the bytes of each input in the order of
+    their names, to its input; it answers as __main__.py says."""
+
+    def __init__(self, file, function, component):
+        self.__name__, self._file, self._function, self._process = component["name"], file, function, None
+        self._outputs = [(o["type"], o["shape"]) for o in component["outputs"]]
+
+    def __call__(self, **inputs):
+        if self._process is None or self._process.poll() is not None:
+            self._process = subprocess.Popen([self._file, self._function], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            for _, value in sorted(inputs.items()):
+                self._process.stdin.write(memoryview(as_array(value).data))
+            self._process.stdin.flush()
+            failed = self._read(1) != b"\0"
+            if failed:
+                raise PipelineError(self._read(*struct.unpack("<I", self._read(4))).decode(errors="replace")[:2048])
+            return tuple(to_array(self._read(element_count(shape) * TYPES[type_].bytes), type_, shape) for type_, shape in self._outputs)
+        except OSError as error:
+            raise PipelineError(f"{self._file.name} has ended: {error}") from error
+
+    def _read(self, size):
+        data = self._process.stdout.read(size)
+        if len(data) != size:
+            raise PipelineError(f"{self._file.name} ended after {len(data)} of {size} bytes of its answer")
+        return data
+
+    def close(self):
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+
+
 def function_of(folder, component):
     """The function of a program, from the file that was copied when the pipeline was built."""
     path, name = program_of(component)
     file = (folder / path).resolve()
     if folder.resolve() not in file.parents:
         raise PipelineError(f"component {component['name']}: {path} is not inside the pipeline's folder")
+    if file.suffix != ".py":
+        return Executable(file, name, component)
     spec = importlib.util.spec_from_file_location(f"fairlead_program_{component['name']}", file)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
