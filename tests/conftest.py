@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -78,6 +79,17 @@ def softgpu(tmp_path):
                               env={**os.environ, "SOFTGPU_HOME": str(home), **environment}).stdout
 
     return run
+
+
+@pytest.fixture
+def host_folder():
+    """A folder that everybody may write, where a volume may lie: /tmp and what a sandbox has of its own are none."""
+    place = next((place for place in ("/srv", "/var/lib", str(pathlib.Path.home())) if os.access(place, os.W_OK)), None)
+    if place is None or place.startswith("/tmp"):
+        pytest.skip("no folder outside of /tmp can be written")
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        os.chmod(folder, 0o777)
+        yield pathlib.Path(folder)
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ def notes(arguments, service, window):
     ]
 
 
-def write_results(folder, summaries, memory, results, window, texts):
+def write_results(program, folder, summaries, memory, results, window, texts):
     for policy in POLICIES:
         assert summaries[policy]["invocations"] == summaries[POLICIES[0]]["invocations"]
     document = {
@@ -125,7 +125,7 @@ def write_results(folder, summaries, memory, results, window, texts):
         "failed": sum(values["failed"] for values in summaries.values()),
     }
     (folder / "summary.json").write_text(json.dumps(document, indent=2) + "\n")
-    (folder / "report.html").write_text(report.page(table(summaries), results, window, texts))
+    (folder / "report.html").write_text(report.page(program, table(summaries), results, window, texts))
 
 
 def main():
@@ -159,7 +159,7 @@ def main():
     memory = memory_act.play(arguments.build, folder, arguments.seed, arguments.memory_calls, init_seconds, say)
     say()
     print_table(memory_act.table(memory))
-    write_results(folder, summaries, memory, results, window, texts)
+    write_results(str(arguments.build / "bin" / "fairlead"), folder, summaries, memory, results, window, texts)
     say(f"""
 Took {time.monotonic() - begun:.0f} s. Report: {folder}/report.html, numbers: {folder}/summary.json
 

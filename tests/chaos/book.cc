@@ -30,7 +30,7 @@ int Book::add_incarnation(const std::string& name, const std::string& tenant) {
 int Book::named(const std::string& name) const {
   for (std::size_t i = incarnations_.size(); i > 0; --i) {
     const Incarnation& one = incarnations_[i - 1];
-    if (one.name == name && one.state != State::kGone) return static_cast<int>(i) - 1;
+    if (one.name == name && one.state != State::kGone && one.state != State::kRefused) return static_cast<int>(i) - 1;
   }
   return -1;
 }

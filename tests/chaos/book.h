@@ -24,7 +24,10 @@
 namespace fairlead::chaos {
 
 struct Incarnation {
-  enum class State { kAsked, kThere, kLeaving, kGone };
+  // kRefused: a disk that failed was the answer. It is not there, and after a start it may be: what a failed commit had written is found
+  // by the next start, unless another one has written over it.
+  // kLeaving: deleted and not answered yet, or answered so. After a start it is there, or not.
+  enum class State { kAsked, kThere, kLeaving, kRefused, kGone };
   std::string name, tenant;
   State state = State::kAsked;
   int retries = 2;

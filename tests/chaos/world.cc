@@ -253,7 +253,8 @@ void World::deploy(const std::string& name) {
   const int retries = static_cast<int>(rng_.below(3));
   const bool lives =
       life_->create(name, config, code_.path(), [this, name, number, retries](Result<FunctionRecord> made) {
-        book_.incarnation(number).state = made ? Incarnation::State::kThere : Incarnation::State::kGone;
+        using enum Incarnation::State;
+        book_.incarnation(number).state = made ? kThere : state_.fails ? kRefused : kGone;
         if (!made) return;
         life_->asynchronous().set_config(name, {.retries = retries},
                                          [this, number, retries](Result<EventInvokeConfig> set) {
@@ -271,7 +272,8 @@ void World::remove(const std::string& name) {
   if (!strikes(Strike::kDelete, 1)) return;
   book_.incarnation(number).state = Incarnation::State::kLeaving;
   life_->control().remove(name, [this, number](const Status& removed) {
-    book_.incarnation(number).state = removed ? Incarnation::State::kGone : Incarnation::State::kThere;
+    using enum Incarnation::State;
+    book_.incarnation(number).state = removed ? kGone : state_.fails ? kLeaving : kThere;
   });
 }
 

@@ -11,7 +11,8 @@ import pytest
 
 from conftest import BUILD, PATIENCE_S, ROOT
 
-PARTS = ["programs", "conformance", "shim", "kernel tasks", "memory", "mps", "charges", "pressure"]
+PARTS = ["programs", "conformance", "shim", "kernel tasks", "memory", "mps", "charges", "pressure", "places", "shares",
+         "scaling", "models"]
 MARK = "HARDWARE_CHECK_TEST"  # in the environment of all that a check starts
 ROW_KEYS = {"part", "what", "value", "expected", "verdict"}
 

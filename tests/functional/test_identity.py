@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -72,7 +73,9 @@ def test_nobody_gets_in_without_a_key(node):
                          ("POST", "/fairlead/v1/keys"), ("POST", "/2015-03-31/functions/f/invocations")):
         status, body = call(node, method, path, X_Fairlead_Tenant="default")
         assert status == 401 and "fairlead tenant add" in body["Message"], path
-    assert "fairlead tenant add" in cli(node, "list", endpoint=node.endpoint, status=6)
+    said = cli(node, "list", endpoint=node.endpoint, status=6)
+    assert "fairlead tenant add" in said and "--endpoint unix:STATE/operator.sock" in said
+    assert "STATE" not in cli(node, "list", endpoint=node.endpoint, token="FLKA.wrong", status=6), "who names a key is told of that key"
 
 
 def test_who_started_the_node_has_a_key_and_a_socket(node):
@@ -85,6 +88,8 @@ def test_who_started_the_node_has_a_key_and_a_socket(node):
         assert secret not in (node.state / file).read_bytes().decode(errors="replace")
     log = node.log_path.read_text()
     assert f"export AWS_ACCESS_KEY_ID=$(sed -n 1p {key_path})" in log and secret not in log
+    [way_in] = re.findall(r"export FAIRLEAD_ENDPOINT=(\S+)", log)
+    assert way_in == f"unix:{node.state.resolve()}/operator.sock" and "up " in cli(node, "status", endpoint=way_in)
 
 
 def test_the_command_line_finds_the_key_of_its_user(node):

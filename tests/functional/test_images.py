@@ -147,6 +147,18 @@ def test_only_tmp_and_shared_memory_are_writable(probe):
     assert images.ask(name, "write /dev/null") == "written"
 
 
+def test_a_container_sees_the_volumes_that_it_asked_for(tmp_path, probe_root, host_folder):
+    (host_folder / "weights").write_text("seven")
+    with Node(BUILD, tmp_path / "node", options=["--volume", f"weights={host_folder}"]) as node:
+        images = Images(node, assemble.Layout(tmp_path / "layout"), probe_root)
+        reference = images.layout.image("probe", probe_root, ["/bin/probe"])
+        images.deploy("with", reference, Tags={"gpu:volumes": "weights"})
+        images.deploy("without", reference)
+        assert images.ask("with", f"read {host_folder}/weights") == "seven"
+        assert "Read-only file system" in images.ask("with", f"write {host_folder}/weights")
+        assert "No such file" in images.ask("without", f"read {host_folder}/weights")
+
+
 def test_a_container_has_no_rights(probe):
     images, name = probe
     status = images.ask(name, "read /proc/self/status")
@@ -436,7 +448,7 @@ def test_package_types_do_not_mix(images, probe):
     for document, words in (({"Handler": "a.b"}, "Handler is set"), ({"Runtime": "provided"}, "Runtime is set"),
                             ({"ImageConfig": {"Command": "x"}}, "ImageConfig.Command must be a list"),
                             ({"ImageConfig": {"WorkingDirectory": "w"}}, "WorkingDirectory is 'w'"),
-                            ({"Tags": {"image:contract": "grpc"}}, "must be lambda or http")):
+                            ({"Tags": {"image:contract": "grpc"}}, "must be lambda, http or openfaas")):
         message = json.dumps({"FunctionName": "mixed", "Role": "", "PackageType": "Image",
                               "Code": {"ImageUri": reference}, **document})
         status, headers, body = images.node.call("POST", FUNCTIONS, message)

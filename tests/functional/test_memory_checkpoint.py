@@ -4,11 +4,13 @@ their contexts leave, too."""
 import os
 import pathlib
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
 
-from conftest import BUILD, eventually
+from conftest import BUILD, ROOT, eventually
 from hoard import HOARD, ask, function
 
 MIB = 1 << 20
@@ -66,6 +68,24 @@ def test_functions_share_a_device_for_a_third_of_them(node):
     assert node.status()["counters"]["cold_starts"] == FUNCTIONS
     assert memory(node)["swap_failures"] == 0
     assert sum(function(node, name)["memory"]["held_bytes"] for name in pids) == FUNCTIONS * MIB_EACH * MIB
+
+
+def test_a_restore_is_not_tried_where_another_program_leaves_no_room(node):
+    """What functions hold would fit, their contexts do not. A restore that finds the device full would be its process's last."""
+    gpu = {**os.environ, **node.gpu_environment, "LD_LIBRARY_PATH": str(BUILD / "lib/softgpu")}
+    ballast = [sys.executable, ROOT / "harness/hardware/device.py", "ballast", str(320 * MIB)]
+    with subprocess.Popen(ballast, env=gpu, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline().strip() == "ready"
+        names = ("f0", "f1")
+        for name in names:
+            node.deploy(name, HOARD, MemorySize=1024, Tags={"gpu:memory-mib": "190"})
+            assert ask(node, name, do="hold", mib=182)[1] == "cold"
+        for _ in range(3):
+            for name in names:
+                assert ask(node, name, do="check")[0]["lost"] == []
+        assert node.status()["counters"]["cold_starts"] == len(names)
+        assert "is not known" not in node.log_path.read_text()
+        other.stdin.close()
 
 
 def test_callers_at_the_same_time_lose_nothing(node):

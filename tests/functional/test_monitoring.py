@@ -10,6 +10,8 @@ import urllib.request
 
 import pytest
 from conftest import BUILD, MISBEHAVE, PATIENCE_S, ROOT, eventually
+from prometheus_client import parser as prometheus_text
+from prometheus_client.openmetrics import parser as openmetrics
 
 RULES = ROOT / "packaging/prometheus/fairlead.rules.yml"
 DASHBOARD = ROOT / "packaging/grafana/fairlead.json"
@@ -44,6 +46,26 @@ def test_each_alert_fires_on_what_it_is_for():
     for arguments in (["check", "rules", RULES], ["test", "rules", ROOT / "tests/packages/rules_test.yml"]):
         done = subprocess.run(["promtool", *map(str, arguments)], capture_output=True, text=True, timeout=PATIENCE_S)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_who_asks_for_openmetrics_gets_it_with_exemplars_that_lead_to_requests(start_node):
+    node = start_node()
+    node.deploy("f", MISBEHAVE)
+    request = node.invoke("f", "{}")[1]["x-amzn-RequestId"]
+    status, headers, body = node.call("GET", "/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0;q=0.9,text/plain;q=0.5"})
+    assert status == 200 and headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+    families = {family.name: family for family in openmetrics.text_string_to_metric_families(body.decode())}
+    assert families["fairlead_invocations"].type == "counter" and families["fairlead_queue_depth"].type == "gauge"
+    for name in ("fairlead_queue_time_seconds", "fairlead_cold_start_seconds"):
+        exemplars = [sample.exemplar for sample in families[name].samples if sample.exemplar]
+        assert [one.labels for one in exemplars] == [{"request_id": request}], name
+        assert 0 <= exemplars[0].value < PATIENCE_S
+    assert node.call("GET", f"/fairlead/v1/requests/{request}")[0] == 200
+    for accept in ({}, {"Accept": "text/plain"}, {"Accept": "*/*"}):
+        status, headers, body = node.call("GET", "/metrics", headers=accept)
+        assert headers["Content-Type"].startswith("text/plain; version=0.0.4") and b" # {" not in body and b"# EOF" not in body
+        names = {family.name for family in prometheus_text.text_string_to_metric_families(body.decode())}
+        assert names >= {"fairlead_queue_time_seconds", "fairlead_cold_start_seconds", "fairlead_swap_seconds", "fairlead_first_byte_seconds"}
 
 
 class Prometheus:

@@ -21,12 +21,12 @@ def share(node, name):
 
 
 class Callers:
-    """Three callers of each function without a pause, until the end of the block."""
+    """Callers of each function without a pause, until the end of the block."""
 
-    def __init__(self, node, names):
+    def __init__(self, node, names, each=3):
         self.stop, counts = threading.Event(), dict.fromkeys(names, 0)
         self.threads = [threading.Thread(target=calls_in, args=(node, name, self.stop, {"what": "wait", **WORK}, counts))
-                        for name in names for _ in range(3)]
+                        for name in names for _ in range(each)]
 
     def __enter__(self):
         for thread in self.threads:
@@ -67,6 +67,37 @@ def test_a_limit_holds_on_a_device_that_is_idle_otherwise(node):
         eventually(lambda: (share(node, "limited").get("delivered_percent") or 0) > 20, 60)
         assert share(node, "limited")["delivered_percent"] <= 36
     assert sum(computed_ms(node).values()) > 0
+
+
+def set_tags(node, name, **tags):
+    status, _, body = node.call("POST", f"/2017-03-31/tags/arn:aws:lambda:us-east-1:000000000000:function:{name}",
+                                json.dumps({"Tags": {f"gpu:{key}": value for key, value in tags.items()}}))
+    assert status in (200, 204), body
+
+
+def test_a_quota_that_changes_reaches_the_instance_that_runs(node):
+    deploy(node, "changing", **{"quota-limit": "20"})
+    starts = node.status()["counters"]["cold_starts"]
+    with Callers(node, ["changing"], each=1):
+        eventually(lambda: 5 < (share(node, "changing").get("delivered_percent") or 0) <= 26, 60)
+        set_tags(node, "changing", **{"quota-limit": "70"})
+        eventually(lambda: (share(node, "changing").get("delivered_percent") or 0) > 30, 60)
+        set_tags(node, "changing", **{"quota-limit": "20"})
+        eventually(lambda: 5 < (share(node, "changing").get("delivered_percent") or 0) <= 26, 60)
+    assert node.status()["counters"]["cold_starts"] == starts, "no instance was replaced"
+
+
+def test_a_request_that_is_taken_away_while_a_call_runs_by_it(node):
+    """A seat stays, by replicas, and has no request any more."""
+    deploy(node, "changing", **{"quota-request": "30", "replicas": "1"})
+    caller = threading.Thread(target=lambda: do(node, "changing", "compute", seconds=3, **WORK))
+    caller.start()
+    eventually(lambda: function(node, "changing")["in_flight"] == 1)
+    for request in ("0", "60", "0"):
+        set_tags(node, "changing", **{"quota-request": request})
+    caller.join()
+    assert do(node, "changing", "nothing") < 10_000
+    assert node.process.poll() is None
 
 
 VECTOR_ADD = ROOT / "examples/ktask/vector-add"

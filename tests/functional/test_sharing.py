@@ -218,3 +218,24 @@ def test_slots_grow_while_the_gpu_idles_and_shrink_when_it_is_full(start_node):
         eventually(lambda: gpu(node)["slots"] < 3)
     full.answers()
     others.answers()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's daemon serves many users, and only root's node has instances of many")
+def test_the_daemon_serves_instances_whoever_they_are(start_node):
+    """NVIDIA's serves one user at a time otherwise, which the software GPU's does not."""
+    node = start_node("--sharing", "mps")
+    pipes = "CUDA_MPS_PIPE_DIRECTORY=" + str(node.state / "mps/1/pipe")
+
+    def daemons():
+        found = []
+        for process in pathlib.Path("/proc").iterdir():
+            try:
+                words = (process / "cmdline").read_bytes().split(b"\0")
+                if words[0].endswith(b"nvidia-cuda-mps-control") and pipes.encode() in (process / "environ").read_bytes():
+                    found.append(words)
+            except (OSError, ValueError):
+                continue
+        return found
+
+    (words,) = eventually(daemons)
+    assert b"-multiuser-server" in words

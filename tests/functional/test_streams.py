@@ -1,18 +1,22 @@
 """Answers that are streamed: AWS's SDK unchanged, plain HTTP, our client; what fails, waits and leaves in the middle."""
 
+import asyncio
+import contextlib
 import http.client
 import json
+import re
 import socket
+import subprocess
 import sys
 import threading
 import time
 import urllib.parse
 
 import pytest
-from conftest import ROOT, eventually
+from conftest import BUILD, ROOT, eventually
 
 sys.path.insert(0, str(ROOT / "python"))
-from fairlead import Client, FunctionError  # noqa: E402
+from fairlead import AsyncClient, Client, FunctionError  # noqa: E402
 
 RUNTIME = ROOT / "functions/runtime/python/fairlead_runtime.py"
 SPEAKER = '''#!/usr/bin/python3
@@ -45,8 +49,33 @@ def flood(event):
     finally:
         mark.with_suffix(".over").write_text(str(sent))
 
+type_of_stream = fairlead_runtime._type_of_stream
+
+def typed(first):
+    is_http = isinstance(first, bytes) and first.startswith(b"HTTP")
+    return "application/vnd.awslambda.http-integration-response" if is_http else type_of_stream(first)
+
+fairlead_runtime._type_of_stream = typed
+
+def http(event):
+    """An answer with a head: its bytes in pieces of `size`, the first behind a mark that is not sent."""
+    data = event["http"].encode("latin-1")
+    yield HttpBytes(b"HTTP" + data[:event["size"]])
+    for at in range(event["size"], len(data), event["size"]):
+        yield data[at:at + event["size"]]
+    if "fail" in event:
+        raise ValueError(event["fail"])
+
+class HttpBytes(bytes):
+    pass
+
+encode_part = fairlead_runtime._encode_part
+fairlead_runtime._encode_part = lambda part: bytes(part[4:]) if isinstance(part, HttpBytes) else encode_part(part)
+
 def handler(event):
     event = event.json()
+    if "http" in event:
+        return http(event)
     if event.get("whole"):
         return event["whole"]
     return flood(event) if "flood" in event else words(event)
@@ -241,3 +270,129 @@ def test_many_at_once_each_have_their_own(speaker):
     for thread in threads:
         thread.join()
     assert answers == {number: f"{number},{'x' * 1000}".encode() * 20 for number in range(16)}
+
+
+NULS = "\0" * 8
+PAGE = json.dumps({"statusCode": 404, "headers": {"Content-Type": "text/html", "X-Gpu-Start": "mine", "Content-Length": "1"}, "cookies": ["a=b"]})
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_an_answer_may_begin_with_its_http_head(speaker, size):
+    connection, answer = open_raw(speaker, {"http": PAGE + NULS + "<p>" + "x" * 100, "size": size})
+    assert (answer.status, answer.getheader("Content-Type"), answer.getheader("Set-Cookie")) == (404, "text/html", "a=b")
+    assert answer.getheader("X-Gpu-Start") != "mine" and answer.getheader("Content-Length") is None
+    assert answer.read() == b"<p>" + b"x" * 100
+    connection.request("POST", path("speaker"), '{"words": ["again"]}')  # the connection goes on
+    assert connection.getresponse().read() == b"again"
+
+
+def test_an_sdk_gets_the_http_head_as_it_is(speaker):
+    text = PAGE + NULS + "<p>"
+    answer = client_of(speaker).invoke_with_response_stream(FunctionName="speaker", Payload=json.dumps({"http": text, "size": 5}))
+    assert b"".join(event["PayloadChunk"]["Payload"] for event in answer["EventStream"] if "PayloadChunk" in event) == text.encode()
+
+
+@pytest.mark.parametrize("head", ["no JSON" + NULS, json.dumps({"headers": {"A": "1\r\nB: 2"}}) + NULS, json.dumps({"statusCode": 101}) + NULS,
+                                  "{}", "x" * 70_000])
+def test_a_head_that_is_none_is_an_error_and_nothing_of_it_is_sent(speaker, head):
+    _, answer = open_raw(speaker, {"http": head, "size": 1000})
+    body = json.loads(answer.read())
+    assert answer.getheader("X-Amz-Function-Error") and body["errorType"] == "Function.InvalidPrelude" and answer.getheader("B") is None
+    assert b"".join(ask(speaker, words=["others", " go on"])) == b"others go on"
+
+
+def test_a_head_without_a_body(speaker):
+    connection, answer = open_raw(speaker, {"http": json.dumps({"statusCode": 204}) + NULS + "dropped", "size": 10})
+    assert answer.status == 204 and answer.read() == b""
+    connection.request("POST", path("speaker"), '{"words": ["again"]}')
+    assert connection.getresponse().read() == b"again"
+
+
+def test_the_time_to_the_first_byte_is_shown(speaker):
+    gate = speaker.home / "gpu/first1"
+    gate.unlink(missing_ok=True)
+    connection, answer = open_raw(speaker, {"words": ["one", "two"], "gate": "first"})
+    first_ms = float(answer.getheader("X-Gpu-First-Byte-Ms"))
+    assert first_ms >= float(answer.getheader("X-Gpu-Queue-Ms")) >= 0 and answer.getheader("X-Gpu-Device") == "1"
+    request = answer.getheader("x-amzn-RequestId")
+    gate.touch()
+    assert answer.read() == b"onetwo"
+
+    def report():
+        log = speaker.call("GET", "/fairlead/v1/functions/speaker/log?tail=1000000")[2].decode(errors="replace")
+        return re.search(rf"REPORT RequestId: {request}.*Time to First Byte: ([0-9.]+) ms", log)
+
+    assert float(eventually(report).group(1)) <= first_ms + 1
+    stats = next(function for function in speaker.status()["functions"] if function["name"] == "speaker")["stats"]
+    assert stats["streamed"] >= 1 and stats["first_byte_seconds"] > 0
+    metrics = speaker.call("GET", "/metrics")[2].decode()
+    assert f'fairlead_first_byte_seconds_count{{function="speaker"}} {stats["streamed"]}' in metrics
+    shown = subprocess.run([BUILD / "bin/fairlead", "--endpoint", speaker.endpoint, "top", "--once"], capture_output=True, text=True, timeout=120)
+    assert "speaker streamed" in shown.stdout and "first byte" in shown.stdout
+
+
+def test_the_command_line_prints_parts_as_they_come(speaker):
+    (speaker.home / "gpu/line1").unlink(missing_ok=True)
+    process = subprocess.Popen([BUILD / "bin/fairlead", "--endpoint", speaker.endpoint, "invoke", "speaker", "--stream", "--log", "-d",
+                                json.dumps({"words": ["one", "two"], "gate": "line"})], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.read(3) == b"one"
+    (speaker.home / "gpu/line1").touch()
+    rest, said = process.communicate(timeout=120)
+    assert rest == b"two" and process.returncode == 0 and b"first byte after" in said
+
+    def fairlead(event, *options):
+        return subprocess.run([BUILD / "bin/fairlead", "--endpoint", speaker.endpoint, *options, "invoke", "speaker", "--stream", "-d",
+                               json.dumps(event)], capture_output=True, text=True, timeout=120)
+
+    done = fairlead({"words": ["a", "b"]}, "--json")
+    *parts, end = map(json.loads, done.stdout.splitlines())
+    assert "".join(part["part"] for part in parts) == "ab" and end["first_byte_ms"] >= 0 and end["version"] == "$LATEST"
+    done = fairlead({"words": [], "fail": "nothing"})
+    assert done.returncode == 1 and "nothing" in done.stdout
+    done = fairlead({"words": ["half"], "fail": "late"})
+    assert done.returncode != 0 and done.stdout == "half" and "before the answer did" in done.stderr
+    assert subprocess.run([BUILD / "bin/fairlead", "--endpoint", speaker.endpoint, "invoke", "nobody", "--stream"], capture_output=True,
+                          timeout=120).returncode == 3
+
+
+def test_asyncio_reads_the_parts_as_they_come(speaker):
+    gates = [speaker.home / f"gpu/async{number}" for number in (1, 2)]
+    for gate in gates:
+        gate.unlink(missing_ok=True)
+
+    async def run():
+        async with AsyncClient(speaker.endpoint) as client:
+            got = []
+            async for part in client.stream("speaker", {"words": ["one", "two", "three"], "gate": "async"}):
+                got.append(part)
+                if len(got) < 3:
+                    gates[len(got) - 1].touch()
+            assert b"".join(got) == b"onetwothree" and len(got) == 3
+            assert [part async for part in client.stream("speaker", {"whole": {"x": 1}})] == [b'{"x": 1}']
+            with pytest.raises(FunctionError, match="nothing yet"):
+                [part async for part in client.stream("speaker", {"words": [], "fail": "nothing yet"})]
+            got = []
+            with pytest.raises(ConnectionError, match="in the middle"):
+                async for part in client.stream("speaker", {"words": ["half"], "fail": "late"}):
+                    got.append(part)
+            assert got == [b"half"]
+            with pytest.raises(TimeoutError):
+                [part async for part in client.stream("speaker", {"words": ["a", "b"], "gate": "nobody opens this either"}, timeout=1)]
+            answers = await asyncio.gather(*[collect(client, str(number)) for number in range(50)])
+            assert answers == [str(number).encode() * 3 for number in range(50)]
+
+    async def collect(client, word):
+        return b"".join([part async for part in client.stream("speaker", {"words": [word] * 3})])
+
+    asyncio.run(run())
+
+
+def test_an_asyncio_client_that_leaves_ends_the_stream(speaker):
+    async def run():
+        async with AsyncClient(speaker.endpoint) as client:
+            async with contextlib.aclosing(client.stream("speaker", {"flood": 1 << 40, "mark": "async-left"})) as parts:
+                async for _ in parts:
+                    break
+
+    asyncio.run(run())
+    eventually(lambda: (speaker.home / "gpu/async-left.over").exists())

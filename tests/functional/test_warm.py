@@ -19,7 +19,9 @@ def cli(node, *arguments):
 
 
 def instances(node, name, state="idle"):
-    return [i for i in node.status()["instances"] if i["function"] == name and i["state"] == state]
+    """With how each is held."""
+    holds = {hold["id"]: hold for hold in json.loads(node.call("GET", "/fairlead/v1/warmth")[2])["instances"]}
+    return [{**i, **holds.get(i["id"], {})} for i in node.status()["instances"] if i["function"] == name and i["state"] == state]
 
 
 def tags(node, name):
@@ -119,3 +121,93 @@ def test_what_cannot_be_is_refused(node):
     for arguments in (("warm", "absent"), ("warm", "absent", "--instances", "0"), ("unload", "absent")):
         done = cli(node, *arguments)
         assert done.returncode == 3 and "absent" in done.stderr, done.stderr
+
+
+def test_the_page_s_commands_of_holding_do_what_they_say(node):
+    block = [text for kind, text in re.findall(r"^```(\w+)\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL) if kind == "sh"][1]
+    keep, host, device, show, none = (line.split("  #")[0].split()[1:] for line in block.splitlines())
+    assert "kept after a call: 10m" in cli(node, *keep).stdout
+    assert not node.status()["instances"], "to be kept is no start"
+    node.invoke("hello")
+    before = eventually(lambda: instances(node, "hello"))[0]
+    assert 500 < before["kept_seconds"] <= 600 and before["pinned"] == "host"
+    assert "pinned: device" in cli(node, *device).stdout
+    assert instances(node, "hello")[0]["pinned"] == "device"
+    assert "pinned: host" in cli(node, *host).stdout
+    table = cli(node, *show).stdout
+    assert re.search(r"hello +default +\d+ +(host|GPU 1) .* \d+m \d\ds +host\n", table) and "1 instances hold" in table, table
+    described = cli(node, "describe", "hello").stdout
+    assert re.search(r"ends in \d+m \d\ds, pinned: host", described), described
+    assert cli(node, *none).returncode == 0
+    after = instances(node, "hello")[0]
+    assert after["id"] == before["id"] and after["pinned"] == "none" and "kept_seconds" not in after, "no instance was touched"
+    assert "gpu:keep" not in tags(node, "hello")
+    shown = json.loads(cli(node, *show, "--json").stdout)
+    assert shown["functions"][0]["function"] == "hello" and shown["functions"][0]["instances"][0]["pinned"] == "none"
+
+
+def test_kept_for_no_time_an_instance_ends_with_its_call_and_for_a_second_after_that(node):
+    for keep in ("0", "1s"):
+        assert cli(node, "warm", "hello", "--keep", keep).returncode == 0
+        assert start_of(node, "hello") == "cold"
+        eventually(lambda: node.status()["instances"] == [])
+
+
+def test_a_pin_starts_an_instance_now_and_when_the_node_is_started(node, start_node):
+    assert cli(node, "warm", "hello", "--pin", "host").returncode == 0
+    eventually(lambda: instances(node, "hello"))
+    assert start_of(node, "hello") == "device-warm"
+    node.kill()
+    again = start_node(keep_state=True)
+    eventually(lambda: [i for i in instances(again, "hello") if i["pinned"] == "host"])
+
+
+def test_the_pinned_instance_is_killed_and_the_next_call_starts_one_that_is_held(node):
+    cli(node, "warm", "hello", "--pin", "device")
+    first = eventually(lambda: instances(node, "hello"))[0]
+    assert node.invoke("hello", json.dumps({"do": "crash"}))[0] == 200
+    eventually(lambda: first["id"] not in [i["id"] for i in node.status()["instances"]])
+    node.invoke("hello")
+    eventually(lambda: [i for i in instances(node, "hello") if i["pinned"] == "device" and i["id"] != first["id"]])
+
+
+def test_a_pinned_function_is_changed_unloaded_and_deleted(node):
+    cli(node, "warm", "hello", "--pin", "device")
+    first = eventually(lambda: instances(node, "hello"))[0]
+    refused = cli(node, "unload", "hello")
+    assert refused.returncode != 0 and "--pin none" in refused.stderr
+    assert cli(node, "deploy", "hello", MISBEHAVE, "--timeout", "7").returncode == 0
+    eventually(lambda: [i for i in instances(node, "hello") if i["id"] != first["id"] and i["pinned"] == "device"])
+    assert cli(node, "remove", "hello").returncode == 0
+    eventually(lambda: node.status()["instances"] == [])
+
+
+def test_pins_of_all_are_bounded_and_the_bound_is_named(start_node):
+    node = start_node("--pin-memory", "10", "--pin-quota", "50")
+    for name in ("a", "b", "c"):
+        node.deploy(name, MISBEHAVE)
+    memory = node.status()["gpus"][0]["memory_total_bytes"] >> 20
+    most = memory // 10
+    assert cli(node, "deploy", "a", MISBEHAVE, "--tag", f"gpu:memory-mib={most + 1}").returncode == 0
+    refused = cli(node, "warm", "a", "--pin", "device")
+    assert refused.returncode == 2 and f"gpu:pin is device with gpu:memory-mib {most + 1}" in refused.stderr and f"may take {most} MiB" in refused.stderr
+    for name in ("a", "b"):
+        assert cli(node, "deploy", name, MISBEHAVE, "--tag", f"gpu:memory-mib={most * 6 // 10}").returncode == 0
+    assert cli(node, "warm", "a", "--pin", "device").returncode == 0
+    refused = cli(node, "warm", "b", "--pin", "device")
+    assert refused.returncode == 2 and "all that is pinned on the GPUs may take" in refused.stderr
+    assert "gpu:pin" not in tags(node, "b"), "nothing was changed"
+    assert cli(node, "remove", "a").returncode == 0
+    assert cli(node, "warm", "b", "--pin", "device").returncode == 0
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (("hello", "--keep", "36500d"), "--keep is '36500d'; it must be a time from 0 to 365d"),
+    (("hello", "--keep", "soon"), "--keep is 'soon'"),
+    (("hello", "--pin", "gpu"), "device,host,none"),
+    (("--pin", "device"), "fairlead warm NAME"),
+    (("absent", "--pin", "host"), "not found"),
+])
+def test_what_cannot_be_held_is_refused(node, arguments, words):
+    refused = cli(node, "warm", *arguments)
+    assert refused.returncode in (2, 3) and words in refused.stderr, refused.stderr

@@ -81,10 +81,13 @@ std::unique_ptr<Client> PacedGpu::start(const std::vector<std::string>& words, s
   void* const memory = ::mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED, shared, 0);
   if (memory == MAP_FAILED) std::abort();
   std::map<std::string, std::string> environment = {
-      {"LD_PRELOAD", paths_.shim},    {"LD_LIBRARY_PATH", paths_.softgpu_libraries},
-      {"SOFTGPU_HOME", machine()},    {"SOFTGPU_MODE", "charge"},
-      {"SOFTGPU_MEMORY_SCALE", "64"}, {"FAIRLEAD_SHIM_SOCKET", socket_},
-      {"FAIRLEAD_SHIM_TOKEN", "1"}};
+      {"LD_PRELOAD", paths_.shim}, {"FAIRLEAD_SHIM_SOCKET", socket_}, {"FAIRLEAD_SHIM_TOKEN", "1"}};
+  if (!paths_.softgpu_libraries.empty()) {
+    environment.insert({{"LD_LIBRARY_PATH", paths_.softgpu_libraries},
+                        {"SOFTGPU_HOME", machine()},
+                        {"SOFTGPU_MODE", "charge"},
+                        {"SOFTGPU_MEMORY_SCALE", "64"}});
+  }
   for (const auto& [name, value] : environment_) environment[name] = value;
   for (const auto& [name, value] : extra) environment[name] = value;
   std::vector<std::string> command = {paths_.program};

@@ -15,7 +15,8 @@
 namespace fairlead::pacing_tests {
 
 struct Paths {
-  std::string program, shim, softgpu_libraries;
+  std::string program, shim;
+  std::string softgpu_libraries;  // empty: this computer's own driver
 };
 
 // One paced-program, and the process that it forked, if it did.
@@ -31,6 +32,8 @@ class Client {
   void kill();
   bool lives() const;
   std::uint64_t kernels() const { return progress_->kernels.load(); }
+  std::uint64_t answered() const { return progress_->answered.load(); }
+  std::uint64_t missed() const { return progress_->missed.load(); }
   // Of all of its processes, as their shims tell.
   Duration gpu_time() const;
   const wire::ShimPage& page(std::size_t process = 0) const { return connections.at(process)->page(); }

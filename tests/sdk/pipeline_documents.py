@@ -32,12 +32,17 @@ def good(chance):
             component["when"] = {"value": chance.choice(flags), "is": chance.random() < 0.5}
             if chance.random() < 0.5:
                 component["when"]["part"] = chance.choice([0, 0.4, 1])
-        elif chance.random() < 0.3:
+        elif chance.random() < 0.3 and "task" in component:
             component["profile"] = {"memory_mib": {"weights": 1, "peak": 2.5}, "ms": {"1g": [1, 0.5, 3]}}
+        elif chance.random() < 0.3 and "program" in component:
+            component["profile"] = {"ms": {"host": [1, 0.5, 3]}}
+        if chance.random() < 0.2:
+            component["needs_gpu"] = "task" in component
         document["components"].append(component)
         there.append(f"c{i}.y")
         flags.append(f"c{i}.flag")
-    document["outputs"] = [{"name": f"out{i}", "from": chance.choice(there)} for i in range(chance.randint(1, 3))]
+    document["outputs"] = [{"name": f"out{i}", "from": chance.choice(there) if chance.random() < 0.7 else
+                            chance.sample(there, min(len(there), chance.randint(1, 3)))} for i in range(chance.randint(1, 3))]
     return document
 
 
@@ -108,9 +113,21 @@ def at_bounds():
     program = {"task": None, "program": "a.py:f"}
     found["a program"] = component(**program), True
     found["a program without inputs"] = component(**program, inputs={}), False
+    found["a program that asks for a GPU"] = component(**program, needs_gpu=True), False
+    found["a program that says it needs none"] = component(**program, needs_gpu=False), True
+    found["a task that needs no GPU"] = component(needs_gpu=False), False
+    found["a program with a slice's time"] = component(**program, profile={"ms": {"1g": [1, 0, 1]}}), False
+    found["a program with the host's time"] = component(**program, profile={"ms": {"host": [1, 0, 1]}}), True
+    found["a program with a slice's memory"] = component(**program, profile={"memory_mib": {"weights": 0, "peak": 1}}), False
     found["a task without inputs"] = component(inputs={}), True
     found["an output like an input"] = changed(outputs=[{"name": "in0", "from": "c0.y"}]), False
-    found["a joined output"] = changed(outputs=[{"name": "out", "from": ["c0.y", "input.in0"]}]), False
+    found["a joined output"] = changed(outputs=[{"name": "out", "from": ["c0.y", "input.in0"]}]), True
+    found["an output of a list of one"] = changed(outputs=[{"name": "out", "from": ["c0.y"]}]), True
+    found["an output of nothing"] = changed(outputs=[{"name": "out", "from": []}]), False
+    both("sources of an output", lambda n: changed(outputs=[{"name": "out", "from": ["c0.y"] * n}]), 16)
+    found["an output of two shapes"] = changed(components=[{"name": "c0", "task": "c0", "inputs": {"x": "input.in0"},
+                                                            "outputs": [port("y"), port("flag", "u8", (1,))]}],
+                                               outputs=[{"name": "out", "from": ["c0.y", "c0.flag"]}]), False
     found["an output of the request"] = changed(outputs=[{"name": "out", "from": "input.in0"}]), True
     return found
 

@@ -47,6 +47,26 @@ def hello(event):
     assert found.configuration == {"Timeout": 30, "MemorySize": 1024, "Environment": {"Variables": {"A": "b"}}}
 
 
+@pytest.mark.parametrize("value", ['"pypi.org:443, *.example.com"', '["pypi.org:443", "*.example.com"]', '"pypi.org:443 *.example.com"'])
+def test_where_its_connections_may_lead(tmp_path, value):
+    assert said(tmp_path, f"""import fairlead
+@fairlead.function(egress={value})
+def f(event): return event
+""").tags == {"gpu:egress": "pypi.org:443,*.example.com"}
+
+
+def test_a_virtual_environment_in_a_volume(tmp_path):
+    found = said(tmp_path, """import fairlead
+@fairlead.function(python="/opt/torch/.venv/bin/python3", volumes=["torch", "weights"])
+def f(event): return event
+""")
+    assert found.tags == {"gpu:volumes": "torch weights"} and found.python is None
+    built = bundle.build(found, tmp_path / "bundle")
+    assert (built / "bootstrap").read_text().startswith("#!/opt/torch/.venv/bin/python3\n")
+    plain = bundle.build(said(tmp_path, "def handler(e): pass"), tmp_path / "plain")
+    assert (plain / "bootstrap").read_text().startswith("#!/usr/bin/python3\n")
+
+
 @pytest.mark.parametrize("text", ["NEEDS: list = ['six']", "NEEDS = ['six']\ndef g():\n  NEEDS = 1", "\ufeffNEEDS = ['six']\r\n",
                                   "# -*- coding: latin-1 -*-\nNEEDS = ['six']"], ids=range(4))
 def test_a_name_stands_for_its_literal(tmp_path, text):
@@ -82,6 +102,15 @@ def test_the_decorator_leaves_the_handler_as_it_is():
     ("@fairlead.function(name='größe')\ndef f(e): pass", "letters, digits"),
     ("@fairlead.function\ndef größe(e): pass", "letters, digits"),
     ("@fairlead.function(python='2.7')\ndef f(e): pass", "version like"),
+    ("@fairlead.function(python='/opt/a b/python3')\ndef f(e): pass", "absolute path"),
+    ("@fairlead.function(python='/opt/x\\n/bin/sh')\ndef f(e): pass", "absolute path"),
+    ("@fairlead.function(python='/" + "a" * 120 + "')\ndef f(e): pass", "at most 120"),
+    ("@fairlead.function(python='/opt/v/bin/python3', requirements=['six'])\ndef f(e): pass", "install them there"),
+    ("@fairlead.function(egress=443)\ndef f(e): pass", "egress is 443; it must be none, all"),
+    ("@fairlead.function(egress='')\ndef f(e): pass", "egress is ''"),
+    ("@fairlead.function(egress=['http://a b'])\ndef f(e): pass", "ADDRESS/BITS"),
+    ("@fairlead.function(volumes='torch')\ndef f(e): pass", "list of names"),
+    ("@fairlead.function(volumes=['../etc'])\ndef f(e): pass", "list of names"),
     ("@fairlead.function('f')\ndef f(e): pass", "by name"),
     ("@fairlead.function(**{})\ndef f(e): pass", "no argument"),
     ("@fairlead.function(gpus=1)\ndef f(e): pass", "no argument gpus"),
@@ -90,7 +119,7 @@ def test_the_decorator_leaves_the_handler_as_it_is():
     ("def f(e): pass", "declares no function"),
     ("x = " + "(" * 5000, "f.py"),
     ("\0", "f.py"),
-], ids=range(21))
+], ids=range(30))
 def test_what_cannot_be_is_refused_by_file_and_line(tmp_path, text, why):
     with pytest.raises(DeclarationError) as error:
         found = said(tmp_path, f"import fairlead\n{text}")

@@ -19,7 +19,7 @@ from fairlead.client import MOST_AT_ONCE
 from fairlead.logs import ANCHOR_BYTES, LogFollower
 from fairlead.transport import MOST_IDLE, Endpoint
 
-TYPED = ["__init__", "aio", "client", "credentials", "errors", "logs", "objects", "share", "transport", "values", "author"]
+TYPED = ["__init__", "aio", "client", "credentials", "errors", "logs", "objects", "ray", "share", "transport", "values", "author"]
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ def test_the_description_says_what_the_class_says(folder):
     assert components["double"]["inputs"] == {"x": ["darken.y", "input.picture"]}
     assert components["darken"]["when"] == {"value": "probe.bright", "is": True}
     assert components["probe"]["task"] is None and components["probe"]["program"]["function"] == "is_bright"
-    assert "profile" not in components["probe"]
+    assert set(components["probe"]["profile"]) == {"ms"} and components["probe"]["profile"]["ms"]["host"][2] == 2
     assert components["double"]["profile"]["memory_mib"]["peak"] > 0
     mean, deviation, seen = components["double"]["profile"]["ms"]["1g"]
     assert mean > 0 and deviation >= 0 and seen == 2
@@ -181,6 +181,34 @@ def test_both_branches_cover_an_output():
     assert pipeline(dag).reference(x=numpy.zeros(SHAPE, "f"))["output"].sum() == 0
 
 
+def test_a_join_is_an_output_where_one_of_its_values_always_comes(tmp_path):
+    def dag(self, x):
+        bright = self.program(pipeline_programs.is_bright, x, returns={"b": ("u8", (1,))}, name="probe")
+        with self.when(bright):
+            one = self.task(scale(2), x, name="one")
+        with self.otherwise(bright):
+            other = self.task(scale(3), x, name="other")
+        return {"either": self.join(one, other), "maybe": self.join(one, x)}
+    made = pipeline(dag)
+    made.build(tmp_path / "joined")
+    assert made.graph()["outputs"] == [{"name": "either", "from": ["one.y", "other.y"]}, {"name": "maybe", "from": ["one.y", "input.x"]}]
+    with load(tmp_path / "joined", stages=[["probe", "one"], ["other"]]) as run:
+        for level, either, maybe in ((0.1, 3, 1), (0.9, 2, 2)):
+            x = numpy.full(SHAPE, level, "f")
+            for answer in (run(x=x), made.reference(x=x)):
+                assert (numpy.asarray(answer["either"]) == either * x).all() and (numpy.asarray(answer["maybe"]) == maybe * x).all()
+
+
+def test_a_join_that_may_not_come_is_no_output():
+    def dag(self, x):
+        bright = self.program(pipeline_programs.is_bright, x, returns={"b": ("u8", (1,))}, name="probe")
+        with self.when(bright):
+            one, two = self.task(scale(2), x, name="one"), self.task(scale(3), x, name="two")
+        return self.join(one, two)
+    with pytest.raises(PipelineError, match="from one.y or two.y does not always come: not when probe.b is false"):
+        pipeline(dag).graph()
+
+
 def test_if_of_a_value_is_refused_with_the_way_to_say_it():
     def dag(self, x):
         return x if x else x
@@ -241,7 +269,8 @@ def described(folder):
     (lambda d: d["outputs"].append(dict(d["outputs"][0])), "once each"),
     (lambda d: d.update(outputs=[]), "0 outputs, 1 to 16"),
     (lambda d: d["outputs"][0].update(name="picture"), "an input has that name"),
-    (lambda d: d["outputs"][0].update({"from": ["darken.y", "input.picture"]}), "an output comes from one tensor"),
+    (lambda d: d["outputs"][0].update({"from": ["darken.y", "probe.bright"]}), "what joins must be of one type and shape"),
+    (lambda d: d["outputs"][0].update({"from": []}), "nor a list of 1 to 16"),
     (lambda d: d["components"][0].update(inputs={}), "0 inputs, 1 to 16"),
     (lambda d: d.update(components=[dict(d["components"][0], name=f"c{i}") for i in range(65)]), "65 components, 1 to 64"),
     (lambda d: d["outputs"][0].update({"from": "darken.y"}), "does not always come"),

@@ -1,5 +1,6 @@
 """What stands between a stranger's module or image and this machine."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -10,17 +11,35 @@ import pytest
 from places import BUILD, Node
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "functional"))
-from test_kernel_tasks import EXAMPLE, result, server_pids  # noqa: E402
+import models  # noqa: E402
+from test_kernel_tasks import EXAMPLE, result  # noqa: E402
 
 INPUTS = json.dumps({"inputs": {"x": [1] * 8, "y": [10] * 8}})
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory):
-    with Node(BUILD, tmp_path_factory.mktemp("jails") / "node") as node:
+    """With a device server and a model server."""
+    folder = tmp_path_factory.mktemp("jails")
+    with Node(BUILD, folder / "node") as node:
         node.deploy("add", EXAMPLE)
         result(node.invoke("add", INPUTS))
+        models.deploy(node, folder, "keeper")
+        models.run(node, "keeper", "answer = store('vit', 1, 4 << 20)")
         yield node
+
+
+@pytest.fixture(params=["device-server", "model-server"])
+def server(node, request):
+    """The pid of the node's one process that runs this command of `fairlead`; what is outside of its jail is another."""
+    [found] = [pid for pid in below(node.process.pid) if command_of(pid)[1:2] == [request.param.encode()]]
+    return int(found)
+
+
+def command_of(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    return []
 
 
 def status_of(pid):
@@ -28,8 +47,7 @@ def status_of(pid):
     return {name: value.split() for name, value in (line.split(":", 1) for line in lines)}
 
 
-def test_a_device_server_has_no_rights(node):
-    [server] = server_pids(node)
+def test_a_server_has_no_rights(server):
     status = status_of(server)
     for capabilities in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
         assert int(status[capabilities][0], 16) == 0, capabilities
@@ -38,15 +56,49 @@ def test_a_device_server_has_no_rights(node):
         assert "0" not in status["Uid"] + status["Gid"] and status.get("Groups") == []
 
 
-def test_a_device_server_shares_no_namespace_with_the_node(node):
-    [server] = server_pids(node)
+def below(pid):
+    """All processes that come from this one. Another node on the machine has users of its own, which may be the same."""
+    found = {str(pid)}
+    parents = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                parents[entry.name] = status_of(entry.name)["PPid"][0]
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user's node has one user")
+def test_a_server_is_a_user_that_no_other_process_is(node, server):
+    own = set(status_of(server)["Uid"])
+    assert int(min(own)) >= 1878917120, own  # of the setting instance-uids
+    for pid in below(node.process.pid):
+        with contextlib.suppress(OSError):
+            status = status_of(pid)
+            # Its own pid 1 is another one of it.
+            assert not own & set(status["Uid"]) or int(pid) == server or status["PPid"] == [str(server)] \
+                or status_of(server)["PPid"] == [pid], (pid, status["Name"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user's node has nothing to give up")
+def test_no_thread_of_the_node_has_rights_that_it_does_not_need(node):
+    needed = {0, 1, 3, 4, 5, 6, 7, 10, 19, 23}  # docs/explanation/sandbox.md
+    for thread in pathlib.Path(f"/proc/{node.process.pid}/task").iterdir():
+        status = status_of(f"{node.process.pid}/task/{thread.name}")
+        for capabilities in ("CapPrm", "CapEff"):
+            bits = int(status[capabilities][0], 16)
+            assert {number for number in range(64) if bits >> number & 1} <= needed, (thread.name, capabilities)
+        assert int(status["CapBnd"][0], 16) & 1 << 22 == 0, "nobody below it restarts the machine"
+
+
+def test_a_server_shares_no_namespace_with_the_node(node, server):
     for kind in ("user", "pid", "mnt", "net", "ipc", "uts"):
         assert os.readlink(f"/proc/{server}/ns/{kind}") != os.readlink(f"/proc/{node.process.pid}/ns/{kind}"), kind
     assert pathlib.Path(f"/proc/{server}/net/dev").read_text().count(":") == 1, "loopback alone"
 
 
-def test_a_device_server_sees_its_gpu_and_nothing_of_this_machine(node):
-    [server] = server_pids(node)
+def test_a_server_sees_its_gpu_and_nothing_of_this_machine(node, server):
     root = pathlib.Path(f"/proc/{server}/root")
     assert (root / str(node.home / "gpu" / "machine").lstrip("/")).exists()
     for path in (node.state, pathlib.Path("/root"), pathlib.Path("/home"), pathlib.Path("/etc/shadow")):
@@ -57,8 +109,7 @@ def test_a_device_server_sees_its_gpu_and_nothing_of_this_machine(node):
                         "/dev/random", "/dev/urandom"}, writable
 
 
-def test_a_device_server_is_in_a_control_group_of_its_own(node):
-    [server] = server_pids(node)
+def test_a_server_is_in_a_control_group_of_its_own(node, server):
     own = pathlib.Path(f"/proc/{server}/cgroup").read_text().splitlines()
     if not any("/fairlead/" in line for line in own):
         pytest.skip("no control groups here")
@@ -85,4 +136,4 @@ def test_an_image_reference_sends_the_node_nowhere_inside(node, uri, why):
 
 def test_a_node_without_jails_says_so(tmp_path):
     with Node(BUILD, tmp_path / "node", options=("--no-jail",)) as node:
-        assert "--no-jail: device servers and image tools have the rights of this node" in node.log_path.read_text()
+        assert "--no-jail: device servers, model servers and image tools have the rights of this node" in node.log_path.read_text()

@@ -121,6 +121,25 @@ def test_a_tenants_graphs_leave_places_free_and_others_results(running):
     assert victim.call("GET", "/v1/graphs/first")[0] == 200
 
 
+def test_events_that_wait_are_of_the_same_memory_as_bodies_and_answers(running):
+    node, victim, flooder = running
+    assert flooder.invoke({"do": "echo"})[0] == 200
+    large = {"do": "large", "bytes": 5_900_000}
+    assert flooder.invoke(large)[0] == 200
+    operator(node, "--json", "status")
+    status = flooder.call("PUT", f"/2017-10-31/functions/{flooder.name}/concurrency", json.dumps({"ReservedConcurrentExecutions": 0}))[0]
+    assert status == 200, "nothing of it runs: events wait"
+    event = json.dumps({"do": "echo", "filler": "x" * 900_000})
+    statuses = []
+    while not statuses or statuses[-1] == 202:
+        assert len(statuses) < 200, "160 MiB in all"
+        statuses.append(flooder.call("POST", f"{CREATE}/{flooder.name}/invocations", event, X_Amz_Invocation_Type="Event")[0])
+    assert statuses[-1] == 429 and len(statuses) > 20
+    assert victim.invoke(large)[0] == 200, "another's large answer finds room"
+    body = json.dumps({"do": "echo", "filler": "x" * 5_000_000})
+    assert flooder.invoke(json.loads(body))[0] == 429, "a body of who has so many events"
+
+
 def test_a_neighbours_replies_push_no_reply_out(running):
     node, victim, flooder = running
     once = {"amz_sdk_invocation_id": "11111111-2222-4333-8444-555555555555"}
