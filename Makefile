@@ -3,7 +3,7 @@
 JOBS ?= $(shell nproc)
 export JOBS
 
-.PHONY: help packages build test security demo bench lint format sanitize fuzz third-party chaos survive stress reproduce reproduce-kaas reproduce-fluid reproduce-fast portable package package-check clean
+.PHONY: help packages build test security demo bench lint format sanitize fuzz third-party chaos survive stress ray reproduce reproduce-kaas reproduce-fluid reproduce-fast portable package package-check clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -13,6 +13,7 @@ packages: # what a build needs and Debian has
 	@tools/install-packages
 
 build: packages ## build/bin/fairlead and build/lib
+	@tools/console-vendor || true
 	@tools/build release
 
 test: build ## unit tests, then the black-box tests under tests/
@@ -26,6 +27,7 @@ security: build ## attacks on a node from outside and from inside of functions (
 DEMO_BUILDS = fairlead fairlead_shim softgpu_cuda softgpu_nvml softgpu kernel_library \
               $(addprefix function_, imagenet roberta ffmpeg fft isoneural lud needle pathfinder noop)
 demo: packages ## 24 functions on one GPU, the same workload under FCFS and MQFQ-Sticky
+	@tools/console-vendor || true
 	@tools/build release $(DEMO_BUILDS)
 	@tools/demo
 
@@ -54,12 +56,21 @@ chaos: build ## the core under simulated faults, SEEDS runs for each policy (100
 	@tools/chaos --seeds $(SEEDS)
 	@SEEDS=$(SEEDS) build/bin/chaos_tests --gtest_brief=1
 
-KILLS ?= 1000
-survive: build ## kill -9 of node, spawner, instances and device servers under load, KILLS times (1000), and power cuts of the store
+ray: build ## all that is tested of fairlead.ray on three raylets: Serve, upgrades, lost heads; some minutes
 	@tools/python-env tests/requirements.txt build/venv
-	@POWER_CUTS=$(KILLS) build/bin/store_tests --gtest_brief=1 --gtest_filter='PowerCut.*'
+	@FAIRLEAD_RAY=all build/venv/bin/python -m pytest -q tests/on_ray
+
+KILLS ?= 1000
+survive: build ## kill -9 of node, spawner, instances and device servers under load, KILLS times (1000), and as many power cuts
+	@tools/python-env tests/requirements.txt build/venv
+	@tools/chaos --power-cuts $(KILLS)
 	@FAIRLEAD_KILLS=$(KILLS) FAIRLEAD_SPAWNER_KILLS=20 build/venv/bin/python -m pytest -q -s -k again_and_again \
 	  tests/functional/test_survival.py tests/functional/test_spawner_death.py
+
+survive-store: build ## kill -9 of 100 nodes and 20 PostgreSQL servers under events: none that was accepted is lost
+	@tools/python-env tests/requirements.txt build/venv
+	@FAIRLEAD_STORE_KILLS=100 FAIRLEAD_STORE_SERVER_KILLS=20 build/venv/bin/python -m pytest -q -s -k again_and_again \
+	  tests/functional/test_common_store.py
 
 STRESS_SECONDS ?= 300
 stress: build ## device memory under kills, cut connections and functions of 1.9 x its size, STRESS_SECONDS each (300)

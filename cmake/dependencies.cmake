@@ -53,6 +53,16 @@ fl_find_library(fl_yaml yaml-cpp)
 fl_find_library(fl_zstd zstd)
 fl_find_library(fl_lz4 lz4)
 
+# The common store of a cluster; optional. Its library is loaded when it is asked for.
+find_path(fl_libpq_INCLUDE libpq-fe.h PATH_SUFFIXES postgresql)
+if(fl_libpq_INCLUDE)
+  add_library(fl_libpq INTERFACE)
+  target_link_libraries(fl_libpq INTERFACE ${CMAKE_DL_LIBS})
+  target_include_directories(fl_libpq SYSTEM INTERFACE ${fl_libpq_INCLUDE})
+else()
+  message(STATUS "no libpq-fe.h: --store postgresql:// is left out")
+endif()
+
 if(FAIRLEAD_TESTS)
   find_package(GTest REQUIRED)
   fl_find_library(fl_rapidcheck rapidcheck)

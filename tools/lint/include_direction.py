@@ -30,18 +30,20 @@ ALLOWED = {
     "runtime": VALUES | {"decide/residency", "decide/pipeline", "net", "wire", "gpu", "gpu/fence"},
     "store": VALUES,
     "identity": VALUES,
-    "edge": VALUES | {"decide/core", "decide/graph", "net", "store", "identity"},
+    "edge": VALUES | {"decide/core", "decide/graph", "decide/scaling", "net", "store", "identity"},
     "edge/lambda": VALUES | {"net", "edge"},
     "edge/native": VALUES | {"wire", "net", "store", "identity", "edge"},
     "edge/inference": VALUES | {"wire", "edge"},
     "edge/metrics": {"edge"},
+    "edge/console": VALUES | {"net", "identity", "edge"},
+    "edge/openfaas": VALUES | {"net", "identity", "edge"},
     "sim": VALUES | DECISIONS | {"decide/core", "node"},
     "sim/cluster": {"base", "decide/cluster", "sim"},
     "sim/pipelines": {"base", "decide/pipeline"},
     "sim/shares": {"base", "decide/pacing", "decide/scaling", "sim"},
-    "sim/scaling": {"base", "decide/packing", "decide/profiling", "decide/scaling", "sim/shares"},
-    "node": VALUES | {"decide/queueing", "decide/sharing", "decide/residency", "decide/core", "decide/graph", "decide/pacing", "decide/pipeline", "decide/cluster", "gpu", "wire", "net", "runtime", "store", "identity", "edge", "decide/scaling"},
-    "cli": VALUES | {"decide/queueing", "decide/core", "gpu", "gpu/fence", "wire", "net", "runtime", "store", "identity", "edge", "edge/native", "node", "sim", "sim/cluster", "sim/pipelines", "sim/shares", "sim/scaling", "decide/pipeline"},
+    "sim/scaling": {"base", "decide/packing", "decide/profiling", "decide/scaling", "sim", "sim/shares"},
+    "node": VALUES | {"decide/queueing", "decide/sharing", "decide/residency", "decide/core", "decide/graph", "decide/pacing", "decide/packing", "decide/pipeline", "decide/cluster", "gpu", "wire", "net", "runtime", "store", "identity", "edge", "decide/scaling"},
+    "cli": VALUES | {"decide/queueing", "decide/core", "decide/pacing", "gpu", "gpu/fence", "wire", "net", "runtime", "store", "identity", "edge", "edge/native", "node", "sim", "sim/cluster", "sim/pipelines", "sim/shares", "sim/scaling", "decide/pipeline"},
     "shim": {"wire", "base"},
     "softgpu": set(),
     "functions": set(),
@@ -85,14 +87,14 @@ PRIVATE = {
 # Where the node is wired: these files see edges, which are told of the node and not the other way round.
 WIRING = {
     "src/node/serve.cc": {"edge/lambda"},  # what failures are called
-    "src/node/front_door.cc": {"edge/lambda", "edge/native", "edge/inference", "edge/metrics"},
+    "src/node/front_door.cc": {"edge/lambda", "edge/native", "edge/inference", "edge/metrics", "edge/console", "edge/openfaas"},
     "src/node/object_sockets.cc": {"edge/native"},
 }
 
 # external header prefix -> folders that may include it
 EXTERNAL = {
     "boost/beast": {"net"},
-    "boost/": {"net", "store", "runtime", "edge", "edge/lambda", "node", "cli"},
+    "boost/": {"net", "store", "runtime", "edge", "edge/lambda", "edge/openfaas", "node", "cli"},
     "spdlog/": set(ALLOWED) - DECISIONS - {"decide/core", "shim", "softgpu", "functions", "abi"},
     "sqlite3.h": {"store"},
 }

@@ -7,7 +7,7 @@ import tomllib
 import tree
 
 LIST = "tests/mutants.toml"
-FOLDERS = ("src/base/", "src/node/", "src/runtime/", "src/store/", "src/cli/", "src/decide/", "src/edge/", "src/net/", "src/identity/",
+FOLDERS = ("src/base/", "src/node/", "src/runtime/", "src/store/", "src/cli/", "src/decide/", "src/edge/", "src/net/", "src/identity/", "src/model/",
            "src/gpu/fence/", "softgpu/")
 FIELDS = {"name": str, "file": str, "text": str, "replacement": str, "tests": list}
 

@@ -17,6 +17,7 @@ COMPILERS = {
     "c++": [os.environ.get("CXX", "g++"), "-std=c++20", "-x", "c++"],
     "cuda": ["clang++-16", "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_75", "-nocudainc", "-nocudalib"],
 }
+SYSTEM = ("-isystem", "/usr/include/postgresql")  # libpq's headers are not where others are
 FIRST_INCLUDE = re.compile(r'^#include ["<]([^">]+)[">]', re.MULTILINE)
 DEVICE_ONLY = re.compile(r"^#ifndef __CUDA_ARCH__\n#error", re.MULTILINE)
 
@@ -36,7 +37,7 @@ def is_first_in_its_source(root, header):
 def command(root, header, language):
     roots = [root / "src", root / "functions/runtime",
              *(base / folder for base in (root, root / "build") for folder in header.parents)]
-    return [*COMPILERS[language], "-fsyntax-only", *(f"-I{folder}" for folder in roots), "-include", str(root / header),
+    return [*COMPILERS[language], "-fsyntax-only", *(f"-I{folder}" for folder in roots), *SYSTEM, "-include", str(root / header),
             os.devnull]
 
 
