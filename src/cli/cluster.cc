@@ -1,6 +1,8 @@
-// fairlead cluster: who is in it, how busy they are, and where functions are at home.
+// fairlead cluster: who is in it, how busy they are, where functions are at home; and a node that is emptied before it is stopped.
+#include <chrono>
 #include <memory>
 #include <ostream>
+#include <thread>
 
 #include "cli/commands.h"
 #include "cli/format.h"
@@ -54,12 +56,62 @@ int run_status(Cli& cli) {
   return kOk;
 }
 
+struct ClusterDrain {
+  double patience_s = 300;
+};
+
+// Asks again until nothing runs: a drain that was said is said again, and changes nothing.
+int run_drain(Cli& cli, const ClusterDrain& options) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.patience_s);
+  for (bool is_first = true;; is_first = false) {
+    const auto answer = cli.node().call("POST", "/fairlead/v1/cluster/drain");
+    if (!answer) return cli.report(answer.error());
+    const std::string name = answer->value("name", "");
+    const auto calls = answer->value("calls_here", std::uint64_t{0});
+    const bool is_over = std::chrono::steady_clock::now() >= end;
+    if (cli.json() && (calls == 0 || is_over)) cli.out() << answer->dump(2) << "\n";
+    if (calls == 0) {
+      if (!cli.json())
+        cli.out() << fmt::format("nothing runs at {}, and new calls go to other nodes: it may be stopped\n", name);
+      return kOk;
+    }
+    if (is_first && !cli.json())
+      cli.out() << fmt::format("{} takes no more calls; {} still wait or run\n", name, calls) << std::flush;
+    if (is_over) {
+      return cli.report({Errc::kDeadlineExceeded,
+                         fmt::format("{} calls still wait or run at {} after {:.0f} s: --wait gives them longer, and "
+                                     "`fairlead cluster resume` takes the node back",
+                                     calls, name, options.patience_s)});
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+}
+
+int run_resume(Cli& cli) {
+  const auto answer = cli.node().call("POST", "/fairlead/v1/cluster/resume");
+  if (!answer) return cli.report(answer.error());
+  if (cli.json()) {
+    cli.out() << answer->dump(2) << "\n";
+  } else {
+    cli.out() << answer->value("name", "") << " takes calls again\n";
+  }
+  return kOk;
+}
+
 }  // namespace
 
 void add_cluster(Cli& cli) {
   CLI::App& group = cli.add_group("cluster", "See the nodes that give each other calls");
   cli.add_command(group, "status", "Nodes, their states and loads; where each function's next call goes, and why",
                   [&cli] { return run_status(cli); });
+  const auto drain = std::make_shared<ClusterDrain>();
+  CLI::App& command = cli.add_command(
+      group, "drain", "Give the calls of this node to others, and wait until nothing runs here: before it is stopped",
+      [&cli, drain] { return run_drain(cli, *drain); });
+  command.add_option("--wait", drain->patience_s, "Seconds for what runs")
+      ->check(CLI::Range(0.0, 86'400.0))
+      ->capture_default_str();
+  cli.add_command(group, "resume", "Take calls again after a drain", [&cli] { return run_resume(cli); });
 }
 
 }  // namespace fairlead::cli

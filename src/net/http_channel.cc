@@ -83,8 +83,11 @@ class Channel final : public HttpChannel {
         in_(options.response_bytes) {}
   ~Channel() override { drop(); }
 
-  void send(ClientRequest request, std::string prefix, std::optional<Duration> patience, Done done) override {
+  void send(ClientRequest request, std::string prefix, std::optional<Duration> patience, Done done,
+            std::shared_ptr<BodyTaker> taker) override {
     FL_CHECK(!is_busy(), "a channel carries one request at a time");
+    in_.taker = std::move(taker);
+    in_.taking = Taking::kNotAsked;
     out_.done = std::move(done);
     out_.patience = patience;
     out_.body = std::move(request.body);
@@ -102,10 +105,13 @@ class Channel final : public HttpChannel {
   bool is_usable() override { return !transport_ || !has_ended(); }
   void close() override {
     out_.done = nullptr;
+    in_.taker.reset();
     drop();
   }
 
  private:
+  enum class Taking { kNotAsked, kCollects, kTakes, kWaits };  // what becomes of the body, see BodyTaker
+
   std::string head_of(const ClientRequest& request, std::size_t bytes) const {
     const bool is_unix = endpoint_.authority.starts_with("unix:");
     std::string head = request.method;
@@ -137,6 +143,7 @@ class Channel final : public HttpChannel {
 
   void finish(Result<ClientResponse> answer) {
     Done done = std::exchange(out_.done, nullptr);
+    const std::shared_ptr<BodyTaker> taker = std::exchange(in_.taker, nullptr);  // lives while it is called
     out_.body.clear();
     timer_.cancel();
     if (done) done(std::move(answer));
@@ -277,9 +284,37 @@ class Channel final : public HttpChannel {
     std::copy(in_.buffer.begin() + static_cast<std::ptrdiff_t>(step.consumed),
               in_.buffer.begin() + static_cast<std::ptrdiff_t>(in_.unread), in_.buffer.begin());
     in_.unread -= step.consumed;
-    if (step.progress == ResponseReader::Progress::kNeedMore) return read();
+    if (!hand_on()) return;
+    if (step.progress == ResponseReader::Progress::kNeedMore) {
+      if (in_.taking != Taking::kWaits) read();
+      return;
+    }
     if (!in_.reader.keeps_alive() || in_.unread > 0 || !out_.is_sent()) drop();
     finish(std::move(in_.response));
+  }
+
+  // What is there of a body goes to its taker. False: that has closed the channel.
+  bool hand_on() {
+    if (!in_.taker || in_.response.body.empty() || in_.taking == Taking::kCollects) return true;
+    const std::shared_ptr<BodyTaker> taker = in_.taker;
+    const std::uint64_t connection = generation_;
+    if (in_.taking == Taking::kNotAsked) {
+      in_.taking = taker->wants(in_.response) ? Taking::kTakes : Taking::kCollects;
+      if (in_.taking == Taking::kCollects) return true;
+      taker->on_resume([held = std::weak_ptr<HttpChannel>(shared_from_this()), connection] {
+        const auto self = std::static_pointer_cast<Channel>(held.lock());
+        if (self && self->generation_ == connection) self->resume();
+      });
+    }
+    const bool wants_more = taker->take(std::exchange(in_.response.body, {}));
+    if (generation_ != connection || !in_.taker) return false;
+    if (!wants_more) in_.taking = Taking::kWaits;
+    return true;
+  }
+  void resume() {
+    if (in_.taking != Taking::kWaits) return;
+    in_.taking = Taking::kTakes;
+    read();
   }
 
   boost::asio::io_context& io_;
@@ -305,6 +340,8 @@ class Channel final : public HttpChannel {
     std::size_t unread = 0;
     ResponseReader reader;
     ClientResponse response;
+    std::shared_ptr<BodyTaker> taker;  // null: nobody takes
+    Taking taking = Taking::kNotAsked;
   } in_;
 };
 

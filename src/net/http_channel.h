@@ -17,6 +17,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "net/body_taker.h"
 #include "net/http_client.h"
 #include "net/http_listener.h"
 #include "net/tls.h"
@@ -52,8 +53,10 @@ class HttpChannel : public std::enable_shared_from_this<HttpChannel> {
   virtual ~HttpChannel() = default;
 
   // `prefix` goes before the body, so that a large body is not copied. No patience: the answer may take as long as it takes.
+  // `taker`: gets the body of an answer that it wants; null: nobody does. ChannelOptions::response_bytes is a bound for what it does not take.
   // `done` is called once from the event loop, unless the channel is closed before. REQUIRES: !is_busy().
-  virtual void send(ClientRequest request, std::string prefix, std::optional<Duration> patience, Done done) = 0;
+  virtual void send(ClientRequest request, std::string prefix, std::optional<Duration> patience, Done done,
+                    std::shared_ptr<BodyTaker> taker = nullptr) = 0;
   virtual bool is_busy() const = 0;
   // Not connected, or idle on a connection that the server has not closed.
   virtual bool is_usable() = 0;

@@ -5,6 +5,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "net/http_server.h"
+#include "net/http_stream.h"
 
 namespace fairlead::net {
 namespace {
@@ -103,6 +104,87 @@ TEST(Endpoint, IsReadOrRefused) {
         "http://h:1/p", "http://h:1?q", "h:1 x", "unix:relative", "https://unix:/x"}) {
     EXPECT_FALSE(parse_endpoint(text)) << text;
   }
+}
+
+// Takes up to `room` bytes at a time.
+class Taker final : public BodyTaker {
+ public:
+  bool wants(const ClientResponse& head) override { return head.status == 200; }
+  bool take(std::string_view bytes) override {
+    taken += bytes;
+    if (then) then();
+    return taken.size() < room;
+  }
+  std::string taken;
+  std::size_t room = 1 << 30;
+  std::function<void()> then;
+};
+
+TEST_F(HttpChannelTest, ABodyGoesToItsTakerAsItComesAndWaitsForIt) {
+  std::optional<BodyWriter> writer;
+  serve([&](HttpExchange exchange) {
+    auto [made, body] = make_body_stream(1 << 20);
+    writer.emplace(std::move(made));
+    exchange.respond({.status = 200, .stream = std::move(body)});
+  });
+  const auto through = channel({.response_bytes = 100});  // of what is not taken
+  const auto taker = std::make_shared<Taker>();
+  taker->room = 0;
+  std::optional<Result<ClientResponse>> answer;
+  through->send(
+      {.method = "POST", .target = "/x"}, "", std::nullopt,
+      [&](Result<ClientResponse> got) { answer = std::move(got); }, taker);
+  while (!writer) io_.run_one();
+  ASSERT_EQ(writer->write("first"), BodyWrite::kTaken);
+  while (taker->taken.empty()) io_.run_one();
+  EXPECT_EQ(taker->taken, "first");
+
+  // It is full: what it has not asked for stays in the sockets and then with the writer.
+  std::size_t sent = 5;
+  for (int turns = 0; turns < 2000; ++turns) {
+    while (writer->write(std::string(64 << 10, 'x')) == BodyWrite::kTaken) sent += 64 << 10;
+    if (io_.poll_one() == 0) break;
+  }
+  EXPECT_EQ(taker->taken, "first");
+  taker->room = 1 << 30;
+  taker->resume();
+  while (taker->taken.size() < sent) io_.run_one();
+  taker->resume();  // it does not wait
+  writer->finish();
+  while (!answer) io_.run_one();
+  ASSERT_TRUE(*answer) << answer->error().message;
+  EXPECT_EQ((*answer)->body, "");
+  EXPECT_EQ(taker->taken.size(), sent);
+  taker->resume();  // the answer is over
+  EXPECT_TRUE(through->is_connected());
+}
+
+TEST_F(HttpChannelTest, ABodyThatItsTakerDoesNotWantIsInTheAnswer) {
+  serve([](HttpExchange exchange) { exchange.respond({.status = 404, .body = "nothing"}); });
+  const auto through = channel();
+  const auto taker = std::make_shared<Taker>();
+  std::optional<Result<ClientResponse>> answer;
+  through->send(
+      {.method = "POST", .target = "/x"}, "", std::nullopt,
+      [&](Result<ClientResponse> got) { answer = std::move(got); }, taker);
+  while (!answer) io_.run_one();
+  EXPECT_EQ((*answer)->body, "nothing");
+  EXPECT_EQ(taker->taken, "");
+}
+
+TEST_F(HttpChannelTest, ATakerMayCloseItsChannel) {
+  serve([](HttpExchange exchange) { exchange.respond({.status = 200, .body = std::string(1 << 20, 'x')}); });
+  const auto through = channel();
+  const auto taker = std::make_shared<Taker>();
+  taker->then = [&] { through->close(); };
+  through->send(
+      {.method = "POST", .target = "/x"}, "", std::nullopt, [](const auto&) { FAIL() << "answered"; }, taker);
+  while (taker->taken.empty()) io_.run_one();
+  io_.poll();
+  EXPECT_FALSE(through->is_connected());
+  EXPECT_FALSE(through->is_busy());
+  EXPECT_LT(taker->taken.size(), std::size_t{1} << 20);
+  taker->resume();
 }
 
 }  // namespace

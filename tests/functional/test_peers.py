@@ -7,16 +7,22 @@ import hmac
 import http.client
 import json
 import os
+import pathlib
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
-from conftest import BUILD, MISBEHAVE, Gate, Node, eventually
+from conftest import BUILD, MISBEHAVE, ROOT, Gate, Node, eventually
+
+sys.path.insert(0, str(ROOT / "python"))
+from fairlead import Client  # noqa: E402
 
 
 def free_ports(count):
@@ -149,6 +155,60 @@ def test_events_and_errors_cross_the_network_too(make_cluster):
     assert cluster.nodes["g"].invoke("misbehave", large)[0] == 200
 
 
+SPEAKER = """#!/usr/bin/python3
+import os, pathlib, sys, time
+sys.path.insert(0, "/var/task")
+import fairlead_runtime
+
+def words(event):
+    try:
+        for number, word in enumerate(event["words"]):
+            while number and not pathlib.Path(os.environ["SOFTGPU_HOME"], "gate").exists():
+                time.sleep(0.005)  # sleep: between two looks
+            yield word
+        while "flood" in event:
+            yield b"x" * 65536
+    finally:
+        pathlib.Path(os.environ["SOFTGPU_HOME"], "over").write_text("")
+
+fairlead_runtime.run(lambda event: words(event.json()))
+"""
+
+
+def test_an_answer_of_another_node_comes_part_by_part(make_cluster, tmp_path):
+    cluster = make_cluster(("a", "g"), gateways=("g",)).start_all()
+    folder = tmp_path / "speaker"
+    folder.mkdir()
+    shutil.copy(ROOT / "functions/runtime/python/fairlead_runtime.py", folder)
+    (folder / "bootstrap").write_text(SPEAKER)
+    (folder / "bootstrap").chmod(0o755)
+    cluster.nodes["g"].deploy("speaker", folder)
+    gpu = pathlib.Path(cluster.nodes["a"].gpu_environment["SOFTGPU_HOME"])
+    client = Client(cluster.nodes["g"].endpoint)
+
+    parts = client.stream("speaker", {"words": ["data: one\n\n", "data: two\n\n"]})
+    assert next(parts) == b"data: one\n\n"  # the second is not made before the gate opens
+    (gpu / "gate").touch()
+    assert list(parts) == [b"data: two\n\n"]
+    eventually((gpu / "over").exists)
+    (gpu / "over").unlink()
+
+    # Who leaves the gateway in the middle ends the function's answer at its home.
+    parts = client.stream("speaker", {"words": ["begun"], "flood": True})
+    assert next(parts).startswith(b"begun")
+    parts.close()
+    eventually((gpu / "over").exists)
+    eventually(lambda: cluster.nodes["a"].status()["functions"][0]["in_flight"] == 0)
+
+    # A home that dies in the middle: no client takes the part for the whole.
+    parts = client.stream("speaker", {"words": ["begun"], "flood": True})
+    next(parts)
+    cluster.nodes["a"].kill()
+    with pytest.raises(ConnectionError):
+        for _ in parts:
+            pass
+
+
 def test_a_node_that_was_away_catches_up_and_what_was_deleted_stays_deleted(make_cluster):
     cluster = make_cluster(("a", "b")).start_all()
     noop = cluster.nodes["a"].sample("noop")
@@ -161,6 +221,35 @@ def test_a_node_that_was_away_catches_up_and_what_was_deleted_stays_deleted(make
     eventually(lambda: cluster.functions("b") == ["comes", "stays"])
     eventually(lambda: cluster.functions("a") == ["comes", "stays"])
     ok(cluster.nodes["b"].invoke("comes", "{}"))
+
+
+def test_a_node_is_emptied_and_taken_back(make_cluster):
+    cluster = make_cluster(("a", "b")).start_all()
+    cluster.nodes["a"].deploy("misbehave", MISBEHAVE)
+    home = cluster.home("misbehave", "a")
+    other = "b" if home == "a" else "a"
+
+    def say(*arguments):
+        return subprocess.run([BUILD / "bin/fairlead", "--endpoint", cluster.nodes[home].endpoint, "cluster", *arguments], capture_output=True, text=True)
+
+    with Gate(cluster.nodes[home]) as gate, concurrent.futures.ThreadPoolExecutor() as pool:
+        running = pool.submit(cluster.nodes[home].invoke, "misbehave", gate.payload)
+        eventually(lambda: cluster.nodes[home].status()["functions"][0]["in_flight"] == 1)
+        early = say("drain", "--wait", "0")
+        assert early.returncode == 1, early
+        assert "1 calls still wait or run" in early.stderr
+        cluster.until_all_see({home: "draining"}, [other])
+        ok(cluster.nodes[home].invoke("misbehave", "{}"))  # the other node runs it
+        assert cluster.ran(other, "misbehave") == 1
+        assert cluster.nodes[home].call("GET", "/healthz")[0] == 503  # so that what is in front sends nobody
+        gate.open()
+        ok(running.result())
+    done = say("drain")
+    assert done.returncode == 0 and "it may be stopped" in done.stdout, done
+    assert say("resume").stdout == f"{home} takes calls again\n"
+    cluster.until_all_see({home: "alive"}, [other])
+    assert cluster.nodes[home].call("GET", "/healthz")[0] == 200
+    assert cluster.home("misbehave", other) == home
 
 
 def test_a_repeat_through_another_gateway_runs_once(make_cluster):

@@ -10,6 +10,7 @@
 #include "decide/cluster/one_hop.h"
 #include "model/tenant.h"
 #include "node/peers/no_versions.h"
+#include "node/peers/peer_stream.h"
 
 namespace fairlead {
 namespace {
@@ -80,10 +81,11 @@ struct ClusterNode::Forward {
   std::uint64_t function = 0;
   Callback<Outcome> done;  // of an event: its request id alone
   std::vector<NodeId> tried;
-  unsigned attempts = 0;  // that crossed the network and were read
-  double seconds = 0;     // expected
-  NodeId at;              // where it is counted; none: nowhere
-  CancelHandle cancel;    // of where it is now
+  unsigned attempts = 0;              // that crossed the network and were read
+  double seconds = 0;                 // expected
+  NodeId at;                          // where it is counted; none: nowhere
+  CancelHandle cancel;                // of where it is now
+  std::shared_ptr<PeerStream> parts;  // while it is elsewhere, of a caller who wants the answer as it is made
   bool is_over = false;
   struct Trace {
     Tracer* to = nullptr;          // null: there are no traces, or this call leaves none
@@ -152,9 +154,25 @@ void ClusterNode::tell_if_idle() {
 ClusterNode::~ClusterNode() = default;
 
 void ClusterNode::drain() {
-  drain_number_ = 0;  // from here on its words say so
   lingers_ = true;
   linger_.start();
+  say_that_it_drains();
+}
+
+void ClusterNode::give_way() {
+  if (!is_draining()) say_that_it_drains();
+}
+
+Status ClusterNode::resume() {
+  if (lingers_ || node_.drains())
+    return fail(Errc::kConflict, "node '{}' is about to end: it takes no more calls", name());
+  drain_number_.reset();
+  peers_->announce();
+  return {};
+}
+
+void ClusterNode::say_that_it_drains() {
+  drain_number_ = 0;  // from here on its words say so
   peers_->announce();
   drain_number_ = peers_->view().last_word(peers_->view().self()).number;
 }
@@ -298,6 +316,7 @@ void ClusterNode::send_to(const std::shared_ptr<Forward>& call, NodeId node) {
                                        .sdk_invocation_id = call->request.sdk_invocation_id,
                                        .want_log_tail = call->request.want_log_tail},
                            .is_event = call->is_event,
+                           .wants_parts = call->request.stream != nullptr,
                            .tenant = call->tenant,
                            .role = std::string(role_name(Role::kInvoker)),
                            .hops = 1,
@@ -307,10 +326,17 @@ void ClusterNode::send_to(const std::shared_ptr<Forward>& call, NodeId node) {
   call->at = node;
   view.sent(node, call->seconds);
   ++forwards_.under_way;
+  if (call->request.stream) {
+    call->parts = std::make_shared<PeerStream>(call->request.stream,
+                                               [this, held = std::weak_ptr<Forward>(call)](const Error& error) {
+                                                 if (const auto cut_off = held.lock()) cut(cut_off, error);
+                                               });
+  }
   call->cancel = link->send({.target = kCallTarget,
                              .head = write_call(forwarded, wall_clock_ms()),
                              .body = call->request.invocation.payload,
-                             .patience = std::nullopt},
+                             .patience = std::nullopt,
+                             .taker = call->parts},
                             [this, call, node](Result<net::ClientResponse> answer) {
                               --forwards_.under_way;
                               peers_->view().answered(node, call->seconds);
@@ -322,6 +348,9 @@ void ClusterNode::send_to(const std::shared_ptr<Forward>& call, NodeId node) {
 }
 
 void ClusterNode::answered(const std::shared_ptr<Forward>& call, NodeId node, Result<net::ClientResponse> answer) {
+  const std::shared_ptr<PeerStream> parts = std::exchange(call->parts, nullptr);
+  const bool in_parts = parts && parts->has_begun();
+  if (parts && !in_parts) parts->stop();
   PeerCounters* const counters = peers_->counters_of(node);
   const std::string& name = peers_->view().name(node);
   if (!answer && answer.error().code == Errc::kUnavailable) {
@@ -350,7 +379,7 @@ void ClusterNode::answered(const std::shared_ptr<Forward>& call, NodeId node, Re
                              name, call->request.invocation.function));
   }
   if (answer->status == 200) {
-    auto outcome = read_answer(*std::move(answer));
+    auto outcome = in_parts ? parts->end() : read_answer(*std::move(answer));
     if (!outcome) ++counters_.lost;
     if (outcome && !call->is_event) learn(call->function, *outcome);
     return finish(call, std::move(outcome));
@@ -375,11 +404,22 @@ void ClusterNode::finish(const std::shared_ptr<Forward>& call, Result<Outcome> o
 void ClusterNode::leave(const std::shared_ptr<Forward>& call) {
   call->is_over = true;
   call->trace_over(OutcomeKind::kCancelled, "its caller has gone");
+  call->parts.reset();
   if (!call->at) return;
   peers_->view().answered(call->at, call->seconds);
   if (call->at == peers_->view().self()) return;
   --forwards_.under_way;
   tell_if_idle();
+}
+
+// Of an answer in parts that cannot be handed on: the home sees the connection go, and ends the function's.
+void ClusterNode::cut(const std::shared_ptr<Forward>& call, const Error& error) {
+  if (call->is_over) return;
+  const CancelHandle cancel = std::exchange(call->cancel, nullptr);
+  const Callback<Outcome> done = std::move(call->done);
+  leave(call);
+  if (cancel) cancel();
+  done(fail(error));
 }
 
 // ---- calls of other gateways
@@ -410,6 +450,13 @@ void ClusterNode::serve(net::HttpExchange exchange, std::string_view head, std::
   }
   ++counters_.received;
   call->request.invocation.payload = std::move(payload);
+  if (call->wants_parts && !call->is_event) {
+    return StreamedAnswer::invoke(node_, std::move(exchange), peer_framing([](Outcome& outcome) {
+                                    std::string said = write_outcome(outcome);
+                                    return two_parts(200, std::move(said), std::move(outcome.payload));
+                                  }),
+                                  std::move(call->request));
+  }
   const auto answer =
       std::make_shared<net::HttpExchange>(std::move(exchange));  // shared by the reply and this function
   const auto failed = [answer](const Error& error) { answer->respond({.status = 500, .body = write_error(error)}); };

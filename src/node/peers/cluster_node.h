@@ -43,7 +43,9 @@ class ClusterNode final : public NodeService {
   ~ClusterNode() override;
 
   void start() { peers_->start(); }
-  void drain();                                          // says so to all; calls that arrive go elsewhere
+  void drain();     // for good: it ends
+  void give_way();  // its operator says so: calls go to others, as long as there are some, until resume()
+  Status resume();  // kConflict: it ends
   bool busy() const { return forwards_.under_way > 0; }  // calls that wait for another node
   // When no call waits for another node, and others have heard of a drain: at the earliest kLinger after it.
   static constexpr Duration kLinger = std::chrono::milliseconds(400);
@@ -113,7 +115,9 @@ class ClusterNode final : public NodeService {
   void send_to(const std::shared_ptr<Forward>& call, NodeId node);
   void answered(const std::shared_ptr<Forward>& call, NodeId node, Result<net::ClientResponse> answer);
   void finish(const std::shared_ptr<Forward>& call, Result<Outcome> outcome);
+  void say_that_it_drains();
   void leave(const std::shared_ptr<Forward>& call);
+  void cut(const std::shared_ptr<Forward>& call, const Error& error);
   double expected_seconds(std::uint64_t function) const;
   void learn(std::uint64_t function, const Outcome& outcome);
   Callback<FunctionRecord> told(std::string name, std::string zip, Callback<FunctionRecord> done);

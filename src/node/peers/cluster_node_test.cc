@@ -161,6 +161,99 @@ TEST_F(ClusterNodeTest, WhatAHomeTookAndDidNotAnswerIsGivenToNobodyElse) {
   EXPECT_EQ(call(g_, request("f"))->payload, other.name);
 }
 
+struct Reader final : AnswerStream {
+  void begin(const AnswerHead& head) override { request_id = head.request_id; }
+  void part(std::string_view bytes) override { parts += bytes; }
+  bool is_full() const override { return full; }
+  bool is_gone() const override { return gone; }
+  void on_change(std::function<void()> callback) override { change = std::move(callback); }
+  std::string request_id, parts;
+  bool full = false, gone = false;
+  std::function<void()> change;
+};
+
+class ClusterStreamTest : public ClusterNodeTest {
+ protected:
+  // A call through the gateway that the home holds, begun.
+  void call_in_parts() {
+    join_both();
+    deploy(a_, "f");
+    a_.node.hold = true;
+    InvokeRequest wanted = request("f");
+    wanted.stream = reader_;
+    g_.cluster->invoke(std::move(wanted), [this](Result<Outcome> got) { outcome_ = std::move(got); });
+    until([&] { return a_.node.held.size() == 1; });
+    home_ = a_.node.invoked.back().stream;
+    ASSERT_TRUE(home_);
+    home_->begin({.request_id = "r", .content_type = "text/plain"});
+    home_->part("first ");
+    until([&] { return reader_->parts == "first "; });
+  }
+
+  std::shared_ptr<Reader> reader_ = std::make_shared<Reader>();
+  std::optional<Result<Outcome>> outcome_;
+  std::shared_ptr<AnswerStream> home_;
+};
+
+TEST_F(ClusterStreamTest, AnAnswerOfAHomeComesPartByPart) {
+  call_in_parts();
+  EXPECT_EQ(reader_->request_id, "r");
+  EXPECT_FALSE(outcome_);
+  home_->part("second");
+  a_.node.held.back()(Outcome{.request_id = "r", .was_streamed = true});
+  until([&] { return outcome_.has_value(); });
+  ASSERT_TRUE(*outcome_) << outcome_->error().message;
+  EXPECT_EQ(reader_->parts, "first second");
+  EXPECT_TRUE((*outcome_)->was_streamed);
+  EXPECT_FALSE(g_.cluster->busy());
+}
+
+TEST_F(ClusterStreamTest, ASlowCallerOfAGatewayFillsTheHome) {
+  call_in_parts();
+  reader_->full = true;
+  std::size_t sent = 6;
+  // Sockets of the two nodes take some MiB; without a bound this goes on for ever.
+  while (!home_->is_full() || io_.poll_one() > 0) {
+    if (!home_->is_full()) home_->part(std::string(64 << 10, 'x')), sent += 64 << 10;
+    ASSERT_LT(sent, std::size_t{64} << 20);
+  }
+  const std::size_t waiting = reader_->parts.size();
+  EXPECT_LT(waiting, sent);
+  reader_->full = false;
+  reader_->change();
+  until([&] { return reader_->parts.size() == sent; });
+}
+
+TEST_F(ClusterStreamTest, ACallerOfAGatewayThatLeavesIsSeenAtTheHome) {
+  call_in_parts();
+  reader_->gone = true;
+  reader_->change();
+  ASSERT_TRUE(outcome_);
+  EXPECT_FALSE(*outcome_);
+  until([&] { return home_->is_gone(); });
+  EXPECT_FALSE(g_.cluster->busy());
+}
+
+TEST_F(ClusterStreamTest, AHomeThatDiesInTheMiddleIsAnErrorAndNobodyElseRunsIt) {
+  call_in_parts();
+  a_.server.reset();
+  until([&] { return outcome_.has_value(); });
+  ASSERT_FALSE(*outcome_);
+  EXPECT_THAT(outcome_->error().message, HasSubstr("'a' was given this call"));
+  EXPECT_EQ(reader_->parts, "first ");
+}
+
+TEST_F(ClusterStreamTest, AFunctionThatAnswersWholeIsAnsweredWhole) {
+  join_both();
+  deploy(a_, "f");
+  InvokeRequest wanted = request("f");
+  wanted.stream = reader_;
+  const auto outcome = call(g_, std::move(wanted));
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(outcome->payload, "a");
+  EXPECT_EQ(reader_->request_id, "");
+}
+
 TEST_F(ClusterNodeTest, AHomeThatDrainsSendsCallsBackAndTheyGoElsewhere) {
   join_both();
   deploy(a_, "f");
@@ -169,6 +262,30 @@ TEST_F(ClusterNodeTest, AHomeThatDrainsSendsCallsBackAndTheyGoElsewhere) {
   EXPECT_EQ(nobody.error().code, Errc::kUnavailable);
   EXPECT_TRUE(a_.node.invoked.empty());
   until([&] { return g_.state("a") == "draining"; });
+}
+
+TEST_F(ClusterNodeTest, ANodeThatGivesWaySendsItsCallsToOthersUntilItResumes) {
+  Place b{io_, "b"};
+  a_.join({b.address});
+  b.join({a_.address});
+  until([&] { return a_.state("b") == "alive" && b.state("a") == "alive"; });
+  deploy(a_, "f");
+  a_.cluster->give_way();
+  a_.cluster->give_way();  // said twice
+  EXPECT_TRUE(a_.cluster->drains());
+  until([&] { return b.state("a") == "draining"; });
+  EXPECT_EQ(call(a_, request("f"))->payload, "b");
+  EXPECT_EQ(call(b, request("f"))->payload, "b");
+  EXPECT_TRUE(a_.node.invoked.empty());
+
+  ASSERT_TRUE(a_.cluster->resume());
+  until([&] { return b.state("a") == "alive"; });
+  const auto home = a_.cluster->home_of(a_.node.functions.at("f"));
+  ASSERT_TRUE(home);
+  const std::string name = a_.cluster->peers().view().name(home->node);
+  EXPECT_EQ(call(b, request("f"))->payload, name);
+  a_.cluster->drain();  // for good
+  EXPECT_EQ(a_.cluster->resume().error().code, Errc::kConflict);
 }
 
 TEST_F(ClusterNodeTest, AnotherKeyIsNoPeer) {

@@ -84,16 +84,18 @@ void PeerLink::begin(const LinePtr& line, std::shared_ptr<Request> request, bool
                                            seal_.request(line->session, line->number, request->target, request->head)});
   http.headers.push_back({"X-Fairlead-Head", std::to_string(request->head.size())});
   http.body = request->body;
-  line->channel->send(std::move(http), request->head, request->patience,
-                      [this, line, request, is_second](Result<net::ClientResponse> answer) {
-                        const bool is_unknown = answer && answer->status == kUnauthorized;
-                        if (!is_unknown || is_second) return finish(line, std::move(answer));
-                        // The other side started anew, or forgot the session: it did nothing.
-                        line->session.clear();
-                        line->number = 0;
-                        line->channel->close();
-                        begin(line, request, true);
-                      });
+  line->channel->send(
+      std::move(http), request->head, request->patience,
+      [this, line, request, is_second](Result<net::ClientResponse> answer) {
+        const bool is_unknown = answer && answer->status == kUnauthorized;
+        if (!is_unknown || is_second) return finish(line, std::move(answer));
+        // The other side started anew, or forgot the session: it did nothing.
+        line->session.clear();
+        line->number = 0;
+        line->channel->close();
+        begin(line, request, true);
+      },
+      request->taker);
 }
 
 void PeerLink::say_hello(const LinePtr& line, std::shared_ptr<Request> request, bool is_second) {

@@ -42,6 +42,7 @@ class PeerLink {
     std::string head;  // sealed
     std::string body;  // behind it
     std::optional<Duration> patience;
+    std::shared_ptr<net::BodyTaker> taker = nullptr;  // of an answer that comes in parts
   };
   using Done = std::function<void(Result<net::ClientResponse>)>;
   // Asked at each new connection; an error refuses it.

@@ -146,6 +146,7 @@ std::string write_call(const PeerCall& call, std::int64_t now_ms) {
   FieldWriter out;
   out.text('f', invocation.function).text('t', call.tenant).text('r', call.role).number('h', call.hops);
   out.number('k', call.known_number).flag('e', call.is_event).flag('l', call.request.want_log_tail);
+  out.flag('p', call.wants_parts);
   if (!call.request.sdk_invocation_id.empty()) out.text('s', call.request.sdk_invocation_id);
   if (!invocation.trace_id.empty()) out.text('c', invocation.trace_id);
   if (!invocation.client_context.empty()) out.text('x', invocation.client_context);
@@ -160,6 +161,7 @@ Result<PeerCall> read_call(std::string_view head, std::int64_t now_ms) {
   Reader read(*fields);
   PeerCall call{.request = {},
                 .is_event = fields->flag('e'),
+                .wants_parts = fields->flag('p'),
                 .tenant = std::string(fields->text('t')),
                 .role = std::string(fields->text('r')),
                 .hops = read.number<unsigned>('h'),
@@ -198,6 +200,8 @@ std::string write_outcome(const Outcome& outcome) {
       .number('q', outcome.queue_time.count())
       .number('g', outcome.gpu_time.count())
       .number('u', outcome.gpu.value());
+  out.flag('w', outcome.was_streamed);
+  if (outcome.first_byte) out.number('b', outcome.first_byte->count());
   if (!outcome.content_type.empty()) out.text('c', outcome.content_type);
   if (!outcome.log_tail.empty()) out.text('l', outcome.log_tail);
   if (!outcome.failure.type.empty()) out.text('y', outcome.failure.type);
@@ -210,7 +214,9 @@ Result<Outcome> read_outcome(std::string_view head) {
   if (!fields) return fail(fields.error());
   Reader read(*fields);
   const auto kind = read.number<std::size_t>('k'), start = read.number<std::size_t>('s');
+  const auto first_byte = read.number<std::int64_t>('b');
   Outcome outcome{.request_id = std::string(fields->text('i')),
+                  .was_streamed = fields->flag('w'),
                   .content_type = std::string(fields->text('c')),
                   .failure = {std::string(fields->text('y')), std::string(fields->text('z'))},
                   .log_tail = std::string(fields->text('l')),
@@ -221,6 +227,7 @@ Result<Outcome> read_outcome(std::string_view head) {
   if (kind >= kKinds.size() || start >= kStarts.size()) {
     return fail(Errc::kCorrupt, "an outcome is of kind {} and start {}, which there are not", kind, start);
   }
+  if (fields->has('b')) outcome.first_byte = Duration(first_byte);
   outcome.kind = kKinds[kind];
   outcome.start = kStarts[start];
   return outcome;

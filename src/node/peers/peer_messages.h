@@ -37,6 +37,7 @@ Result<PeerWord> read_word(std::string_view text);  // kInvalidArgument, kTooLar
 struct PeerCall {
   InvokeRequest request;  // without its payload; its deadline is what is left of it, in ms
   bool is_event = false;
+  bool wants_parts = false;  // its answer is sent as it is made, where the function does so (peer_stream.h)
   std::string tenant, role;  // of whom the gateway let in
   unsigned hops = 1;
   std::uint64_t known_number = 0;  // of the receiver's last word that the sender had

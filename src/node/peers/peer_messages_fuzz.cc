@@ -1,5 +1,6 @@
-// libFuzzer: any text of a peer is a word, a call, an outcome or an error, or refused with a reason; what is taken is written and read again as it
-// was, and a word's numbers are such as may be counted with.
+// libFuzzer: any text of a peer is a word, a call, an outcome, an error or an answer in parts, or refused with a reason; what is taken is written and
+// read again as it was, a word's numbers are such as may be counted with, and an answer is the same wherever its pieces end.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -7,6 +8,7 @@
 #include "base/fuzz_seeds.h"
 #include "node/peers/fields.h"
 #include "node/peers/peer_messages.h"
+#include "node/peers/peer_stream.h"
 
 namespace {
 
@@ -23,6 +25,24 @@ void require_reason(const Result<Value>& read) {
   require(read || !read.error().message.empty());
 }
 
+struct Answer {
+  std::string parts, said;  // what an outcome or a refusal says
+};
+Answer answer_of(std::string_view text, std::size_t piece) {
+  Answer answer;
+  PeerStreamReader reader([&](std::string_view part) { answer.parts += part; });
+  for (; !text.empty(); text.remove_prefix(std::min(piece, text.size()))) {
+    if (const Status read = reader.feed(text.substr(0, piece)); !read) {
+      require(!read.error().message.empty());
+      answer.said = read.error().message;
+      return answer;
+    }
+  }
+  const auto outcome = reader.end();
+  answer.said = outcome ? write_outcome(*outcome) + outcome->payload : outcome.error().message;
+  return answer;
+}
+
 }  // namespace
 
 std::vector<std::string> fairlead::fuzz_seeds() {
@@ -35,7 +55,8 @@ std::vector<std::string> fairlead::fuzz_seeds() {
   call.tenant = "default";
   call.role = "invoker";
   return {write_word(word), write_call(call, kNow), write_outcome({.request_id = "r"}),
-          write_error({Errc::kNotFound, "no"})};
+          write_error({Errc::kNotFound, "no"}),
+          FieldWriter().text('p', "part").text('o', write_outcome({.request_id = "r"})).text('b', "").take()};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -58,5 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   require_reason(read_outcome(text));
   require(!read_error(text).message.empty());
+  const Answer whole = answer_of(text, text.size()), pieces = answer_of(text, 3);
+  require(whole.parts == pieces.parts && whole.said == pieces.said);
   return 0;
 }

@@ -115,6 +115,23 @@ void serve_changed(ClusterNode& cluster, RouteCall call) {
 
 // ---- for people
 
+// What this node has taken and not answered.
+std::size_t calls_here(ClusterNode& cluster) {
+  std::size_t count = 0;
+  for (const FunctionStatus& function : cluster.status().functions)
+    count += function.flow.queued + function.flow.in_flight;
+  return count;
+}
+
+void drain_or_resume(ClusterNode& cluster, RouteCall call, bool resumes) {
+  if (!resumes) cluster.give_way();
+  if (Status resumed = resumes ? cluster.resume() : Status(); !resumed) {
+    return respond_error(std::move(call.exchange), resumed.error());
+  }
+  respond_json(std::move(call.exchange), 200,
+               {{"name", cluster.name()}, {"draining", cluster.is_draining()}, {"calls_here", calls_here(cluster)}});
+}
+
 json member_json(const PeerStatus& peer) {
   return {{"name", peer.name},
           {"address", peer.address},
@@ -187,6 +204,10 @@ Edge peers_edge(ClusterNode& cluster) {
   add("versions", serve_versions);
   add("function", serve_function);
   add("changed", serve_changed);
+  for (const bool resumes : {false, true}) {
+    edge.routes.add("POST", resumes ? "/fairlead/v1/cluster/resume" : "/fairlead/v1/cluster/drain",
+                    [&cluster, resumes](RouteCall call) { drain_or_resume(cluster, std::move(call), resumes); });
+  }
   edge.routes.add(
       "GET", "/fairlead/v1/cluster",
       [&cluster](RouteCall call) { respond_json(std::move(call.exchange), 200, cluster_json(cluster)); },
