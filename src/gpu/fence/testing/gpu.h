@@ -45,7 +45,8 @@ struct Driver {
       std::atexit([] { std::filesystem::remove_all(removed_at_end); });
       ::setenv("SOFTGPU_HOME", home.c_str(), 1);
       ::setenv("SOFTGPU_PROFILE", "a100-40", 1);
-      ::setenv("SOFTGPU_WORKERS", "1", 1);  // blocks in order: what a launch computes does not depend on how busy the machine is
+      // Blocks in order: what a launch computes does not depend on how busy the machine is.
+      ::setenv("SOFTGPU_WORKERS", "1", 1);
       void* library = ::dlopen(kSoftwareDriver, RTLD_NOW);
       if (library == nullptr) throw std::runtime_error(::dlerror());
       Driver out;
