@@ -1,19 +1,18 @@
 #include "store/group_commit.h"
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <future>
-
-#include "base/check.h"
-#include "base/log.h"
 
 namespace fairlead::store {
 
 GroupCommit::GroupCommit(boost::asio::io_context& io, std::unique_ptr<Database> database, GroupCommitLimits limits,
                          Committed committed)
-    : io_(io), database_(std::move(database)), limits_(limits), committed_(std::move(committed)), writer_([this] {
-        run();
-      }) {}
+    : io_(io),
+      database_(std::move(database)),
+      limits_(limits),
+      committed_(std::move(committed)),
+      pending_(limits.pending, "the disk"),
+      writer_([this] { run(); }) {}
 
 GroupCommit::~GroupCommit() {
   {
@@ -25,45 +24,34 @@ GroupCommit::~GroupCommit() {
 }
 
 void GroupCommit::submit(Apply apply, std::size_t bytes, Admission admission, Done done) {
+  Status room;
   if (admission == Admission::kRefusable) {
-    if (Status room = has_room_for(bytes); !room) {
-      boost::asio::post(io_, [done = std::move(done), error = std::move(room.error())] {
-        if (done) done(fail(error));
-      });
-      return;
-    }
+    const MutexLock lock(mutex_);
+    room = pending_.room_for(bytes);
   }
-  Operation operation{.apply = std::move(apply), .bytes = bytes, .done = std::move(done), .done_here = {}, .guard = {}};
-  if (operation.done) operation.guard.emplace(io_.get_executor());
-  enqueue(std::move(operation));
+  if (!room && !done) return;
+  WriteEnd end = WriteEnd::on(io_, std::move(done));
+  if (!room) return end.tell(room, "");
+  enqueue({.apply = std::move(apply), .bytes = bytes, .end = std::move(end)});
 }
 
 Status GroupCommit::run_and_wait(Apply apply) {
   // Shared: the writer's thread may still be inside set_value() when the waiter has already returned.
   auto promise = std::make_shared<std::promise<Status>>();
-  Done done_here = [promise](Status status) { promise->set_value(std::move(status)); };
-  enqueue({.apply = std::move(apply), .bytes = 0, .done = {}, .done_here = std::move(done_here), .guard = {}});
+  WriteEnd end = WriteEnd::here([promise](Status status) { promise->set_value(std::move(status)); });
+  enqueue({.apply = std::move(apply), .bytes = 0, .end = std::move(end)});
   return promise->get_future().get();
 }
 
 std::size_t GroupCommit::pending() const {
   const MutexLock lock(mutex_);
-  return pending_operations_;
-}
-
-Status GroupCommit::has_room_for(std::size_t bytes) const {
-  const MutexLock lock(mutex_);
-  if (pending_operations_ < limits_.pending_operations && pending_bytes_ + bytes <= limits_.pending_bytes) return {};
-  return fail(Errc::kResourceExhausted,
-              "{} writes with {} bytes wait for the disk, the limits are {} and {}: retry later", pending_operations_,
-              pending_bytes_, limits_.pending_operations, limits_.pending_bytes);
+  return pending_.operations();
 }
 
 void GroupCommit::enqueue(Operation operation) {
   {
     const MutexLock lock(mutex_);
-    ++pending_operations_;
-    pending_bytes_ += operation.bytes;
+    pending_.add(operation.bytes);
     queue_.push_back(std::move(operation));
   }
   wake_.notify_one();
@@ -110,19 +98,9 @@ Status GroupCommit::transact(std::vector<Operation>& batch, std::size_t first, s
 void GroupCommit::finish(Operation& operation, const Status& status) {
   {
     const MutexLock lock(mutex_);
-    // Below zero the limits would refuse every write from then on.
-    FL_CHECK(pending_operations_ > 0 && pending_bytes_ >= operation.bytes, "{} operations, {} bytes, of this one {}",
-             pending_operations_, pending_bytes_, operation.bytes);
-    --pending_operations_;
-    pending_bytes_ -= operation.bytes;
+    pending_.remove(operation.bytes);
   }
-  if (operation.done_here) return operation.done_here(status);
-  if (operation.done) {
-    boost::asio::post(io_, [done = std::move(operation.done), status] { done(status); });
-    operation.guard.reset();
-  } else if (!status) {
-    spdlog::error("state not saved: {}", status.error().message);
-  }
+  operation.end.tell(status, "state not saved");
 }
 
 }  // namespace fairlead::store

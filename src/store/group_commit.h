@@ -8,24 +8,22 @@
 // disk).
 #pragma once
 
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <thread>
 #include <vector>
 
 #include "base/mutex.h"
 #include "base/result.h"
+#include "store/pending_writes.h"
 #include "store/sqlite.h"
 
 namespace fairlead::store {
 
 struct GroupCommitLimits {
-  std::size_t pending_operations = 10'000;
-  std::size_t pending_bytes = 64 << 20;
+  PendingLimits pending;
   std::size_t batch_operations = 512;  // of one transaction
 };
 
@@ -54,16 +52,12 @@ class GroupCommit {
   std::size_t pending() const;  // submitted, not yet committed or failed
 
  private:
-  using WorkGuard = boost::asio::executor_work_guard<boost::asio::io_context::executor_type>;
   struct Operation {
     Apply apply;
     std::size_t bytes = 0;
-    Done done;                       // on the io_context
-    Done done_here;                  // on the writer's thread
-    std::optional<WorkGuard> guard;  // while `done` is owed
+    WriteEnd end;
   };
 
-  Status has_room_for(std::size_t bytes) const;
   void enqueue(Operation operation);
   void run();
   std::vector<Operation> next_batch();  // blocks; empty: stopping and nothing left
@@ -79,8 +73,7 @@ class GroupCommit {
   mutable Mutex mutex_;
   ConditionVariable wake_;
   std::deque<Operation> queue_ FL_GUARDED_BY(mutex_);
-  std::size_t pending_operations_ FL_GUARDED_BY(mutex_) = 0;
-  std::size_t pending_bytes_ FL_GUARDED_BY(mutex_) = 0;
+  PendingWrites pending_ FL_GUARDED_BY(mutex_);
   bool stopping_ FL_GUARDED_BY(mutex_) = false;
   std::thread writer_;
 };

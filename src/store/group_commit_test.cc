@@ -16,7 +16,7 @@ struct GroupCommitTest : testing::Test {
   GroupCommitTest() {
     auto database = Database::open(folder / "test.db").value();
     FL_CHECK(database->run("CREATE TABLE t (x INTEGER UNIQUE)").has_value());
-    commit.emplace(io, std::move(database), GroupCommitLimits{.pending_operations = 3, .pending_bytes = 1000});
+    commit.emplace(io, std::move(database), GroupCommitLimits{.pending = {.operations = 3, .bytes = 1000}});
   }
 
   // Keeps the writer inside a transaction until released, so that what follows is in one batch.

@@ -16,17 +16,6 @@ struct PublishedStore : testing::Test {
     FL_CHECK(store.has_value(), "{}", store.error().message);
     return *std::move(store);
   }
-  FunctionRecord version(std::uint64_t number, const std::string& name = "f") {
-    FunctionRecord record{.name = name};
-    record.config.environment = {{"MODE", std::to_string(number)}};
-    record.config.tags = {{"gpu:memory-mib", "64"}};
-    record.config.description = "the one";
-    record.code_sha256 = "c2hh";
-    record.code_path = folder / "code/abc";
-    record.revision_id = "r" + std::to_string(number);
-    record.version = number;
-    return record;
-  }
   store::TestFolder folder;
   boost::asio::io_context io;
 };

@@ -7,6 +7,7 @@
 #include "store/image_json.h"
 #include "store/record_checksum.h"
 #include "store/state_tally.h"
+#include "store/weights_json.h"
 
 namespace fairlead::store {
 namespace {
@@ -159,9 +160,24 @@ Result<FunctionRecord> read_record(const Row& row, const std::string& state_dir)
 
 }  // namespace
 
+namespace {
+
+// Of a function in place, which folder that is. Versions have none.
+Result<FunctionRecord> with_folder(FunctionRecord record, const std::string& in_place) {
+  if (in_place.empty()) return record;
+  Result<FileIdentity> identity = parse_file_identity(in_place);
+  if (!identity) {
+    return fail(Errc::kCorrupt, "stored folder of function {}: {}", record.name, identity.error().message);
+  }
+  record.in_place = *identity;
+  return record;
+}
+
+}  // namespace
+
 Status put_function(Database& database, const std::string& state_dir, const FunctionRecord& record) {
-  return put_record(database, "INSERT OR REPLACE INTO functions VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                    state_dir, record);
+  return put_record(database, "INSERT OR REPLACE INTO functions VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                    state_dir, record, record.in_place ? to_text(*record.in_place) : "");
 }
 
 // With all that goes by its name: the next function of that name may be somebody else's.
@@ -181,6 +197,7 @@ Status load_functions(Database& database, const std::string& state_dir, std::vec
   Status decoded;
   Status status = database.query("SELECT * FROM functions ORDER BY name", [&](const Row& row) {
     Result<FunctionRecord> record = read_record(row, state_dir);
+    if (record) record = with_folder(*std::move(record), row.text(19));
     if (!record) decoded = fail(record.error());
     if (record) out.push_back(*std::move(record));
   });
@@ -204,29 +221,6 @@ Status delete_version(Database& database, const std::string& function, std::uint
   return database.run("DELETE FROM versions WHERE name = ? AND version = ?", function,
                       static_cast<std::int64_t>(version));
 }
-
-namespace {
-
-// {"4": 0.1}. What cannot be read has no weight: all calls go where the alias leads.
-std::map<std::uint64_t, double> decode_weights(const std::string& text) {
-  std::map<std::uint64_t, double> weights;
-  const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
-  if (!parsed.is_object()) return weights;
-  for (const auto& [version, weight] : parsed.items()) {
-    if (const std::uint64_t number = version_number(version); number > 0 && weight.is_number()) {
-      weights[number] = weight.get<double>();
-    }
-  }
-  return weights;
-}
-
-std::string encode_weights(const std::map<std::uint64_t, double>& weights) {
-  nlohmann::json encoded = nlohmann::json::object();
-  for (const auto& [version, weight] : weights) encoded[version_name(version)] = weight;
-  return encoded.dump();
-}
-
-}  // namespace
 
 Status put_alias(Database& database, const std::string& function, const FunctionAlias& alias) {
   return database.run(

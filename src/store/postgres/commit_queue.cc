@@ -1,11 +1,9 @@
 #include "store/postgres/commit_queue.h"
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <future>
 #include <utility>
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "store/postgres/schema.h"
@@ -17,7 +15,22 @@ Error unreachable(const Error& why) {
   return {Errc::kUnavailable, "the store of the cluster cannot be reached, try again: " + why.message};
 }
 
+// What the server refuses to this node is no fault of the caller, whose rights are not asked for there.
+Error refusal(const Error& why) {
+  if (why.code != Errc::kForbidden) return why;
+  return {Errc::kUnavailable, "the store of the cluster refuses what this node writes: " + why.message};
+}
+
 }  // namespace
+
+Result<std::unique_ptr<Connection>> open_writer(const Target& target) {
+  auto connection = open_migrated(target);
+  if (!connection) return fail(connection.error());
+  for (const char* sql : {"SET plan_cache_mode TO force_generic_plan", "SET enable_seqscan TO off", "SET jit TO off"}) {
+    if (auto set = (*connection)->run({sql, {}}); !set) return fail(set.error());
+  }
+  return connection;
+}
 
 CommitQueue::CommitQueue(boost::asio::io_context& io, Target target, Result<std::unique_ptr<Connection>> connection,
                          Lease& lease, CommitLimits limits)
@@ -27,6 +40,8 @@ CommitQueue::CommitQueue(boost::asio::io_context& io, Target target, Result<std:
       limits_(limits),
       connection_(connection ? *std::move(connection) : nullptr),
       retry_(limits.first_retry),
+      later_{.operations = {}, .due = {}, .retry = limits.first_later},
+      pending_(limits.pending, "the store of the cluster"),
       away_(connection ? std::nullopt : std::optional(connection.error())),
       thread_([this] { run(); }) {}
 
@@ -46,10 +61,7 @@ Status CommitQueue::reachable() const {
 
 Status CommitQueue::has_room_for(std::size_t bytes) const {
   if (away_) return fail(unreachable(*away_));
-  if (pending_operations_ < limits_.pending_operations && pending_bytes_ + bytes <= limits_.pending_bytes) return {};
-  return fail(Errc::kResourceExhausted,
-              "{} writes with {} bytes wait for the store of the cluster, the limits are {} and {}: retry later",
-              pending_operations_, pending_bytes_, limits_.pending_operations, limits_.pending_bytes);
+  return pending_.room_for(bytes);
 }
 
 void CommitQueue::submit(Operation operation) {
@@ -58,32 +70,29 @@ void CommitQueue::submit(Operation operation) {
     const MutexLock lock(mutex_);
     room = has_room_for(operation.bytes);
   }
-  if (room) return enqueue(std::move(operation));
-  boost::asio::post(io_, [done = std::move(operation.done), error = std::move(room.error())] {
-    if (done) done(fail(error));
-  });
+  if (!room && !operation.done) return;
+  store::WriteEnd end = store::WriteEnd::on(io_, std::move(operation.done));
+  if (!room) return end.tell(room, "");
+  enqueue({.operation = std::move(operation), .end = std::move(end)});
 }
 
 Status CommitQueue::run_and_wait(Operation operation) {
   // Shared: the writer's thread may still be inside set_value() when the waiter has already returned.
   auto promise = std::make_shared<std::promise<Status>>();
-  operation.done_here = [promise](Status status) { promise->set_value(std::move(status)); };
-  enqueue(std::move(operation));
+  auto end = store::WriteEnd::here([promise](Status status) { promise->set_value(std::move(status)); });
+  enqueue({.operation = std::move(operation), .end = std::move(end)});
   return promise->get_future().get();
 }
 
 std::size_t CommitQueue::pending() const {
   const MutexLock lock(mutex_);
-  return pending_operations_;
+  return pending_.operations();
 }
 
-void CommitQueue::enqueue(Operation operation) {
-  Queued queued{.operation = std::move(operation), .guard = {}};
-  if (queued.operation.done) queued.guard.emplace(io_.get_executor());
+void CommitQueue::enqueue(Queued queued) {
   {
     const MutexLock lock(mutex_);
-    ++pending_operations_;
-    pending_bytes_ += queued.operation.bytes;
+    pending_.add(queued.operation.bytes);
     queue_.push_back(std::move(queued));
   }
   wake_.notify_one();
@@ -97,6 +106,7 @@ void CommitQueue::run() {
     std::vector<Queued> batch = next_batch();
     if (!batch.empty()) commit(std::move(batch));
   }
+  later_.due = Instant();
   while (true) {  // what could not be written: a start of this node, or another node, runs it again
     std::vector<Queued> batch = next_batch();
     if (batch.empty()) return;
@@ -107,13 +117,21 @@ void CommitQueue::run() {
 // Also where there is no connection, since somebody has to notice when the server is back.
 bool CommitQueue::wait_for_work() {
   const MutexLock lock(mutex_);
-  while (queue_.empty() && !stop_by_ && !away_) wake_.wait(mutex_);
+  while (queue_.empty() && !stop_by_ && !away_) {
+    if (later_.operations.empty()) {
+      wake_.wait(mutex_);
+    } else if (const Duration left = later_.due - monotonic_now(); left <= Duration::zero()) {
+      return true;
+    } else {
+      wake_.wait_until(mutex_, std::chrono::steady_clock::now() + left);
+    }
+  }
   if (!stop_by_) return true;
   return !queue_.empty() && (!away_ || monotonic_now() < *stop_by_);
 }
 
 bool CommitQueue::reconnect() {
-  auto opened = open_migrated(target_);
+  auto opened = open_writer(target_);
   const Instant next = monotonic_now() + retry_;
   if (opened) {
     connection_ = *std::move(opened);
@@ -159,8 +177,14 @@ void CommitQueue::refuse_waiting(const Error& error) {
 
 std::vector<CommitQueue::Queued> CommitQueue::next_batch() {
   const MutexLock lock(mutex_);
+  if (!later_.operations.empty() && monotonic_now() >= later_.due) {
+    for (Queued& queued : std::exchange(later_.operations, {})) queue_.push_back(std::move(queued));
+  }
   std::vector<Queued> batch;
+  std::size_t bytes = 0;
   while (!queue_.empty() && batch.size() < limits_.batch_operations) {
+    bytes += queue_.front().operation.bytes;
+    if (bytes > limits_.batch_bytes && !batch.empty()) break;
     batch.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
@@ -186,8 +210,8 @@ void CommitQueue::take_back(Queued& refused) {
   operation.is_required = true;
   operation.build = [undo = std::move(refused.operation.undo),
                      writer = refused.writer](const Writer&) -> Result<Statements> { return undo(writer); };
-  queue_.push_back({.operation = std::move(operation), .guard = {}});
-  ++pending_operations_;
+  pending_.add(operation.bytes);
+  queue_.push_back({.operation = std::move(operation), .end = {}});
 }
 
 void CommitQueue::commit(std::vector<Queued> batch) {
@@ -218,57 +242,61 @@ void CommitQueue::commit_alone(Queued queued) {
     if (!error || error->code != Errc::kConflict) break;
   }
   if (!error) return;
-  if (error->code != Errc::kUnavailable) return finish(queued, fail(*error));
+  if (error->code != Errc::kUnavailable) {
+    if (queued.operation.is_required && error->code != Errc::kInvalidArgument)
+      return postpone(std::move(queued), *error);
+    return finish(queued, fail(refusal(*error)));
+  }
   std::vector<Queued> batch;
   batch.push_back(std::move(queued));
   put_back(std::move(batch), *error);
 }
 
+void CommitQueue::postpone(Queued queued, const Error& error) {
+  if (later_.operations.empty()) {
+    spdlog::error("the end of an event cannot be written, it is tried again: {}", error.message);
+    later_.due = monotonic_now() + later_.retry;
+    later_.retry = std::min(later_.retry * 2, limits_.longest_later);
+  }
+  later_.operations.push_back(std::move(queued));
+}
+
 std::optional<Error> CommitQueue::transact(std::vector<Queued*>& batch) {
   const Writer writer = lease_.writer();
-  Statements statements;
-  std::vector<std::pair<Queued*, std::size_t>> built;  // and where its statements begin
+  StatementGroup group;
+  std::vector<std::pair<Queued*, StatementGroup::Place>> built;
   std::vector<std::pair<Queued*, Error>> unbuilt;
   for (Queued* const queued : batch) {
     queued->writer = writer;
-    auto own = queued->operation.build(writer);
-    if (!own) {
+    if (queued->operation.row) {
+      built.emplace_back(queued, group.add(queued->operation.row(writer)));
+    } else if (auto own = queued->operation.build(writer); own) {
+      built.emplace_back(queued, group.add(*std::move(own)));
+    } else {
       unbuilt.emplace_back(queued, own.error());
-      continue;
     }
-    built.emplace_back(queued, statements.size());
-    for (Statement& statement : *own) statements.push_back(std::move(statement));
   }
   std::vector<Rows> rows;
-  if (!statements.empty()) {
-    auto committed = connection_->transact(statements);
+  if (!group.empty()) {
+    auto committed = connection_->transact(group.take());
     if (!committed) return committed.error();
     rows = *std::move(committed);
   }
+  if (later_.operations.empty()) later_.retry = limits_.first_later;
   for (auto& [queued, error] : unbuilt) finish(*queued, fail(error));
-  for (auto& [queued, first] : built) {
+  for (auto& [queued, place] : built) {
     const Operation& operation = queued->operation;
-    finish(*queued, operation.read ? operation.read(rows, first, writer) : Status());
+    finish(*queued, operation.read ? operation.read(rows, place, writer) : Status());
   }
   return std::nullopt;
 }
 
 void CommitQueue::finish(Queued& queued, const Status& status) {
-  Operation& operation = queued.operation;
   {
     const MutexLock lock(mutex_);
-    FL_CHECK(pending_operations_ > 0 && pending_bytes_ >= operation.bytes, "{} operations, {} bytes, of this one {}",
-             pending_operations_, pending_bytes_, operation.bytes);
-    --pending_operations_;
-    pending_bytes_ -= operation.bytes;
+    pending_.remove(queued.operation.bytes);
   }
-  if (operation.done_here) return operation.done_here(status);
-  if (operation.done) {
-    boost::asio::post(io_, [done = std::move(operation.done), status] { done(status); });
-    queued.guard.reset();
-  } else if (!status) {
-    spdlog::error("not written to the store of the cluster: {}", status.error().message);
-  }
+  queued.end.tell(status, "not written to the store of the cluster");
 }
 
 }  // namespace fairlead::postgres

@@ -146,6 +146,9 @@ Result<std::string> read_password(const std::string& file) {
 
 Errc code_of(std::string_view state) {
   if (state.starts_with("08") || state.starts_with("57P")) return Errc::kUnavailable;
+  // Another connection may do better: a statement that was cancelled, or waited too long for a lock; one that was prepared is not there any
+  // more; a table was altered under its plan.
+  if (state == "57014" || state == "55P03" || state == "26000" || state == "0A000") return Errc::kUnavailable;
   if (state == "22021" || state == "22P05") return Errc::kInvalidArgument;
   if (state.starts_with("53")) return Errc::kResourceExhausted;
   if (state == "42501" || state.starts_with("28")) return Errc::kForbidden;
@@ -279,7 +282,7 @@ Result<std::unique_ptr<Connection>> Connection::open(const Target& target) {
       raw, [](void*, const char*) {}, nullptr);  // it would print them
   // Accepted is committed: a server that is told to answer before that is told otherwise.
   for (const char* sql :
-       {"SET search_path TO fairlead", "SET statement_timeout TO 30000",
+       {"SET search_path TO fairlead", "SET statement_timeout TO 30000", "SET lock_timeout TO 0",
         "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"}) {
     if (auto set = connection->run({sql, {}}); !set) return fail(set.error());
   }

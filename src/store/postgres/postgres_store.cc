@@ -38,7 +38,7 @@ class PostgresStore final : public SharedStore {
     auto earlier = watch_.begin(*std::move(connection));
     if (!earlier) return fail(earlier.error());
     earlier_epoch_ = *earlier;
-    auto writer = Connection::open(target_);
+    auto writer = open_writer(target_);
     if (!writer) return fail(writer.error());
     commit_.emplace(io_, target_, std::move(writer), lease_);
     return {};
@@ -63,17 +63,16 @@ class PostgresStore final : public SharedStore {
 
   Result<std::vector<QueuedEvent>> load_events() override {
     std::vector<QueuedEvent> events;
-    Status read =
-        commit_->run_and_wait({.build = [earlier = earlier_epoch_](const Writer& writer) -> Result<Statements> {
-                                 return take_over(earlier, writer);
-                               },
-                               .read =
-                                   [&](const std::vector<Rows>& rows, std::size_t first, const Writer& writer) {
-                                     events = events_of(rows[first + 1], writer);
-                                     return Status();
-                                   },
-                               .done = {},
-                               .done_here = {}});
+    Status read = commit_->run_and_wait(
+        {.build = [earlier = earlier_epoch_](const Writer& writer) -> Result<Statements> {
+           return take_over(earlier, writer);
+         },
+         .read =
+             [&](const std::vector<Rows>& rows, StatementGroup::Place place, const Writer& writer) {
+               events = events_of(rows[place.statement + 1], writer);
+               return Status();
+             },
+         .done = {}});
     if (!read) return fail(read.error());
     return events;
   }
@@ -112,8 +111,9 @@ class PostgresStore final : public SharedStore {
 
   void put_function(FunctionRecord record, Done done) override {
     Operation operation = change(std::move(done));
-    operation.read = [name = record.name](const std::vector<Rows>& rows, std::size_t first, const Writer&) -> Status {
-      if (rows[first + kPutFunctionAt].affected() > 0) return {};
+    operation.read = [name = record.name](const std::vector<Rows>& rows, StatementGroup::Place place,
+                                          const Writer&) -> Status {
+      if (rows[place.statement + kPutFunctionAt].affected() > 0) return {};
       return fail(Errc::kConflict, "function {} is another tenant's, who deployed it at another node", name);
     };
     operation.build = [this, record = std::move(record)](const Writer&) {
@@ -169,18 +169,16 @@ class PostgresStore final : public SharedStore {
     Operation operation;
     operation.bytes =
         kSmall + invocation.payload.size() + invocation.client_context.size() + invocation.trace_id.size();
-    operation.undo = [id = invocation.request_id](const Writer&) { return postgres::finish_event(id); };
+    operation.undo = [id = invocation.request_id](const Writer&) { return statements_of(postgres::finish_event(id)); };
     const auto written_under = std::make_shared<std::int64_t>(0);  // the writer's thread sets it, the callback reads it
-    operation.read = [written_under, name = invocation.function](const std::vector<Rows>& rows, std::size_t first,
-                                                                 const Writer& writer) -> Status {
+    operation.read = [written_under, id = invocation.request_id, name = invocation.function](
+                         const std::vector<Rows>& rows, StatementGroup::Place place, const Writer& writer) -> Status {
       *written_under = writer.epoch;
-      if (rows[first].affected() > 0) return {};
+      if (postgres::is_put(rows[place.statement], place.row, id)) return {};
       return fail(Errc::kUnavailable, "function {} was deleted, or this node is about to get a new lease; try again",
                   name);
     };
-    operation.build = [event = std::move(event)](const Writer& writer) -> Result<Statements> {
-      return postgres::put_event(event, writer);
-    };
+    operation.row = [event = std::move(event)](const Writer& writer) { return postgres::put_event(event, writer); };
     operation.done = [this, written_under, done = std::move(done)](const Status& status) {
       if (done) done(status);
       // Under an epoch that has ended meanwhile it is everybody's to claim.
@@ -195,7 +193,9 @@ class PostgresStore final : public SharedStore {
   }
 
   void finish_event(std::string request_id, Done done) override {
-    submit_end([id = std::move(request_id)](const Writer&) { return postgres::finish_event(id); }, std::move(done));
+    Operation operation = end(std::move(done));
+    operation.row = [id = std::move(request_id)](const Writer&) { return postgres::finish_event(id); };
+    commit_->submit(std::move(operation));
   }
 
   void bury_event(DeadLetter letter, Done done) override {
@@ -298,6 +298,12 @@ class PostgresStore final : public SharedStore {
     return operation;
   }
 
+  Operation end(Done done) {
+    Operation operation = change(std::move(done));
+    operation.is_required = true;
+    return operation;
+  }
+
   template <typename Build>
   void submit_change(Build build, Done done) {
     Operation operation = change(std::move(done));
@@ -307,8 +313,7 @@ class PostgresStore final : public SharedStore {
 
   template <typename Build>
   void submit_end(Build build, Done done) {
-    Operation operation = change(std::move(done));
-    operation.is_required = true;
+    Operation operation = end(std::move(done));
     operation.build = [build = std::move(build)](const Writer& writer) -> Result<Statements> { return build(writer); };
     commit_->submit(std::move(operation));
   }
@@ -326,8 +331,8 @@ class PostgresStore final : public SharedStore {
     });
     if (claim) operation.undo = [claim = *claim](const Writer& writer) { return postgres::void_claim(claim, writer); };
     operation.build = [build = std::move(build)](const Writer& writer) -> Result<Statements> { return build(writer); };
-    operation.read = [value, read](const std::vector<Rows>& rows, std::size_t first, const Writer& writer) {
-      *value = read(rows[first], writer);
+    operation.read = [value, read](const std::vector<Rows>& rows, StatementGroup::Place place, const Writer& writer) {
+      *value = read(rows[place.statement], writer);
       return Status();
     };
     commit_->submit(std::move(operation));
@@ -338,7 +343,9 @@ class PostgresStore final : public SharedStore {
     if (kept_) return read_kept(statements, read);
     Operation operation;
     operation.build = [&](const Writer&) -> Result<Statements> { return statements; };
-    operation.read = [&](const std::vector<Rows>& rows, std::size_t first, const Writer&) { return read(rows, first); };
+    operation.read = [&](const std::vector<Rows>& rows, StatementGroup::Place place, const Writer&) {
+      return read(rows, place.statement);
+    };
     return commit_->run_and_wait(std::move(operation));
   }
 

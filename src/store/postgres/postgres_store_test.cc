@@ -25,8 +25,9 @@ std::string empty_server() {
   return "";
 }
 
-Result<std::unique_ptr<SharedStore>> open_shared(boost::asio::io_context& io, const std::string& folder) {
-  return open_postgres_store(io, folder, {.url = server().url(), .password_file = {}, .node_name = "test"});
+Result<std::unique_ptr<SharedStore>> open_shared(boost::asio::io_context& io, const std::string& folder,
+                                                 const std::string& url = server().url()) {
+  return open_postgres_store(io, folder, {.url = url, .password_file = {}, .node_name = "test"});
 }
 
 const StoreEngine kPostgres{
@@ -49,10 +50,10 @@ QueuedEvent event_of(const std::string& function, const std::string& id) {
 
 // Nodes of one cluster, each with a folder, an io_context and a store of its own.
 struct TestNode {
-  explicit TestNode(const std::string& folder) : path(folder) { open(); }
+  explicit TestNode(const std::string& folder, const std::string& url = server().url()) : path(folder) { open(url); }
 
-  void open() {
-    auto opened = open_shared(io, path);
+  void open(const std::string& url) {
+    auto opened = open_shared(io, path, url);
     FL_CHECK(opened.has_value(), "{}", opened.error().message);
     store = *std::move(opened);
   }
@@ -369,7 +370,7 @@ TEST_F(PostgresStoreTest, TimesAreTheStores) {
   QueuedEvent event = event_of("f", "e");
   event.accepted_ms = 1'000'000'000;
   event.invocation.deadline_ms = 1'000'900'000;
-  ASSERT_TRUE(connection->transact(postgres::put_event(event, slow)));
+  ASSERT_TRUE(connection->transact(postgres::statements_of(postgres::put_event(event, slow))));
   EXPECT_EQ(server().query("SELECT accepted_ms FROM fairlead.events").integer(0, 0), 1'007'200'000);
   server().query("UPDATE fairlead.events SET owner = 0");
   const auto claimed = connection->transact(postgres::claim_events({"f"}, 1, 1, fast));
@@ -463,6 +464,214 @@ TEST_F(PostgresStoreTest, ANodeThatStartsWithoutTheServerServesWhatItKnew) {
   };
   EXPECT_TRUE(a.until([&] { return is_seen("deleted meanwhile", false) && is_seen("made meanwhile", true); },
                       std::chrono::seconds(5)));
+}
+
+// Many events are one statement: what is wrong with one of them is its own.
+TEST_F(PostgresStoreTest, OfManyEventsThatAreWrittenAtOnceOnlyThoseAreRefusedThatMustBe) {
+  TestNode a(folder / "a");
+  for (const char* name : {"f", "g", "deleted"}) ASSERT_TRUE(a.put_function({.name = name}));
+  ASSERT_TRUE(a.wait_for([&](auto done) { a.store->delete_function("deleted", done); }));
+  std::map<std::string, Status> fates;
+  const auto put = [&](const std::string& function, const std::string& id) {
+    a.store->put_event(event_of(function, id), [&fates, id](const Status& status) { fates[id] = status; });
+  };
+  put("f", "first");  // is on its way alone, while the others queue up
+  for (int i = 0; i < 100; ++i) put(i % 2 == 0 ? "f" : "g", "e" + std::to_string(i));
+  put("deleted", "of a deleted one");
+  put("\xff", "no UTF-8");
+  put("f", "e7");  // again
+  put("never deployed", "unknown");
+  ASSERT_TRUE(a.until([&] { return fates.size() == 104; }));
+  ASSERT_TRUE(a.until([&] { return a.store->pending_writes() == 0; }));
+  EXPECT_EQ(fates["of a deleted one"].error().code, Errc::kUnavailable);
+  EXPECT_EQ(fates["no UTF-8"].error().code, Errc::kInvalidArgument);
+  EXPECT_EQ(std::count_if(fates.begin(), fates.end(), [](const auto& fate) { return !fate.second; }), 2);
+  EXPECT_EQ(server().query("SELECT count(*) FROM fairlead.events").integer(0, 0), 102);
+  EXPECT_EQ(server().query("SELECT function FROM fairlead.events WHERE request_id = 'e7'").text(0, 0), "f");
+}
+
+// The connection is lost while many operations are on their way: what ends work is written, what brings some was refused and taken back.
+TEST_F(PostgresStoreTest, OfOperationsOnTheirWayNothingIsAcceptedThatIsNotThere) {
+  TestNode a(folder / "a");
+  ASSERT_TRUE(a.put_function({.name = "f"}));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(a.put_event(event_of("f", "old" + std::to_string(i))));
+  auto holder = postgres::Connection::open(postgres::parse_target(server().url(), "").value()).value();
+  constexpr std::int64_t kChanges = 4604226;  // what every change of a function takes
+  for (const std::int64_t lock : {std::int64_t{1}, kChanges}) {
+    ASSERT_TRUE(holder->run({"SELECT pg_advisory_lock($1::bigint)", {lock}}));
+  }
+  server().query(
+      "CREATE FUNCTION fairlead.wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM "
+      "pg_advisory_xact_lock_shared(1); RETURN NEW; END $$");
+  server().query("CREATE TRIGGER wait BEFORE INSERT ON fairlead.events FOR EACH ROW EXECUTE FUNCTION fairlead.wait()");
+  std::map<std::string, Status> fates;
+  int finished = 0;
+  a.store->put_function({.name = "waits for the lock"}, {});  // and all that follows gathers behind it
+  for (int i = 0; i < 20; ++i) {
+    const std::string id = "new" + std::to_string(i);
+    a.store->put_event(event_of("f", id), [&fates, id](const Status& status) { fates[id] = status; });
+    a.store->finish_event("old" + std::to_string(i), [&](const Status& status) { finished += status ? 1 : 0; });
+  }
+  ASSERT_TRUE(holder->run({"SELECT pg_advisory_unlock($1::bigint)", {kChanges}}));
+  ASSERT_TRUE(a.until([] {
+    return server()
+               .query("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND query LIKE '%events%'")
+               .integer(0, 0) > 0;
+  }));
+  server().query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'fairlead' AND query LIKE "
+      "'%events%' AND pid <> pg_backend_pid()");
+  ASSERT_TRUE(a.until([&] { return fates.size() == 20; }));
+  holder.reset();
+  ASSERT_TRUE(a.until([&] { return finished == 20 && a.store->pending_writes() == 0; }));
+  for (const auto& [id, fate] : fates) {
+    EXPECT_EQ(fate ? Errc::kInternal : fate.error().code, Errc::kUnavailable) << id;
+  }
+  EXPECT_EQ(server().query("SELECT count(*) FROM fairlead.events").integer(0, 0), 0);
+  ASSERT_TRUE(a.until([&] { return a.put_event(event_of("f", "next")).has_value(); }));
+}
+
+TEST_F(PostgresStoreTest, AStatementThatIsCancelledIsRunAgainWhereItEndsWork) {
+  TestNode a(folder / "a");
+  ASSERT_TRUE(a.put_function({.name = "f"}));
+  ASSERT_TRUE(a.put_event(event_of("f", "e")));
+  auto holder = postgres::Connection::open(postgres::parse_target(server().url(), "").value()).value();
+  server().query(
+      "CREATE FUNCTION fairlead.wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM "
+      "pg_advisory_xact_lock_shared(1); RETURN OLD; END $$");
+  server().query("CREATE TRIGGER wait BEFORE DELETE ON fairlead.events FOR EACH ROW EXECUTE FUNCTION fairlead.wait()");
+  ASSERT_TRUE(holder->run({"SELECT pg_advisory_lock(1)", {}}));
+  std::optional<Status> fate;
+  a.store->finish_event("e", [&](const Status& status) { fate = status; });
+  bool is_cancelled = false;
+  ASSERT_TRUE(a.until([&] {
+    constexpr const char* kCancel =
+        "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'advisory' AND query LIKE "
+        "'%events%'";
+    is_cancelled = is_cancelled || server().query(kCancel).integer(0, 0) > 0;
+    return is_cancelled;
+  }));
+  holder.reset();
+  ASSERT_TRUE(a.until([&] { return fate.has_value(); }));
+  EXPECT_TRUE(*fate);
+  EXPECT_EQ(server().query("SELECT count(*) FROM fairlead.events").integer(0, 0), 0);
+}
+
+TEST_F(PostgresStoreTest, ATableThatIsAlteredIsReadOn) {
+  TestNode a(folder / "a"), b(folder / "b");
+  b.watch();
+  ASSERT_TRUE(a.put_function({.name = "f"}));
+  ASSERT_TRUE(b.until([&] { return b.changes.size() == 1; }, std::chrono::seconds(5)));
+  server().query("ALTER TABLE fairlead.functions ALTER COLUMN record TYPE varchar");
+  ASSERT_TRUE(a.put_function({.name = "g"}));
+  EXPECT_TRUE(b.until([&] { return b.changes.size() == 2; }, std::chrono::seconds(15)));
+}
+
+// What ends accepted work is kept until somebody has mended what is wrong.
+TEST_F(PostgresStoreTest, WithoutARightNothingIsAcceptedAndNothingIsForgotten) {
+  for (const char* sql : {"DROP DATABASE IF EXISTS plain WITH (FORCE)", "DROP ROLE IF EXISTS plain",
+                          "CREATE ROLE plain LOGIN", "CREATE DATABASE plain OWNER plain"}) {
+    server().query(sql);
+  }
+  const std::string url = server().url_of("plain", "plain");
+  const auto as_owner = [&](const char* sql) {
+    auto connection = postgres::Connection::open(postgres::parse_target(url, "").value()).value();
+    EXPECT_TRUE(connection->run({sql, {}}));
+  };
+  {
+    TestNode a(folder / "a", url);
+    ASSERT_TRUE(a.put_function({.name = "f"}));
+    ASSERT_TRUE(a.put_event(event_of("f", "e")));
+    as_owner("REVOKE DELETE, INSERT ON fairlead.events FROM plain");
+    std::optional<Status> fate;
+    a.store->finish_event("e", [&](const Status& status) { fate = status; });
+    const Status refused = a.put_event(event_of("f", "new"));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Errc::kUnavailable) << "the caller has every right";
+    EXPECT_NE(refused.error().message.find("permission denied"), std::string::npos) << refused.error().message;
+    EXPECT_FALSE(fate);
+    as_owner("GRANT DELETE, INSERT ON fairlead.events TO plain");
+    ASSERT_TRUE(a.until([&] { return fate.has_value(); }));
+    EXPECT_TRUE(*fate);
+    EXPECT_TRUE(a.put_event(event_of("f", "new")));
+  }
+  server().query("DROP DATABASE plain WITH (FORCE)");
+}
+
+// One that died before the server's clock was set back has a lease for long.
+TEST_F(PostgresStoreTest, ALeaseThatIsLongerThanAnyCanBeIsEnded) {
+  put_and_die(folder / "a", 1);
+  server().query("UPDATE fairlead.nodes SET lease_until = now() + interval '1 hour' WHERE NOT ended");
+  TestNode b(folder / "b");
+  b.watch();
+  ASSERT_TRUE(b.until([&] { return b.is_claimable; }, std::chrono::seconds(10)));
+  EXPECT_EQ(b.claim({"f"}), (std::vector<std::string>{"e0"}));
+}
+
+// Its numbers begin again from where they were then.
+TEST_F(PostgresStoreTest, AServerThatWasRestoredFromABackupIsReadAnew) {
+  TestNode a(folder / "a"), b(folder / "b");
+  for (const char* name : {"f", "lost"}) ASSERT_TRUE(a.put_function({.name = name}));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(a.put_function({.name = "f"}));
+  b.watch();
+  ASSERT_TRUE(b.until([&] { return b.store->may_start_events(); }));
+  server().query("DELETE FROM fairlead.functions WHERE name = 'lost'");
+  server().query("UPDATE fairlead.functions SET revision = 1");
+  server().query("SELECT setval('fairlead.revisions', 1)");
+  server().query("UPDATE fairlead.nodes SET lease_until = lease_until - interval '1 minute'");
+  ASSERT_TRUE(a.put_function({.name = "made since"}));
+  const auto is_seen = [&](const std::string& name, bool is_there) {
+    return std::any_of(b.changes.begin(), b.changes.end(), [&](const FunctionChange& change) {
+      return change.function == name && change.record.has_value() == is_there;
+    });
+  };
+  EXPECT_TRUE(b.until([&] { return is_seen("made since", true) && is_seen("f", true) && is_seen("lost", false); },
+                      std::chrono::seconds(5)));
+  EXPECT_EQ(b.leases_lost, 0) << "what it runs is its own";
+}
+
+// The numbers of a sequence would be given again, to another node.
+TEST_F(PostgresStoreTest, NoEpochIsGivenTwiceByAServerThatWasRestored) {
+  std::set<std::int64_t> epochs;
+  for (int start = 0; start < 2; ++start) {
+    {
+      TestNode a(folder / "a");
+    }
+    epochs.insert(server().query("SELECT max(epoch) FROM fairlead.nodes").integer(0, 0));
+    server().query("DELETE FROM fairlead.nodes WHERE epoch > 0");
+    server().query("SELECT setval('fairlead.nodes_epoch_seq', 1, false)");
+  }
+  EXPECT_EQ(epochs.size(), 2u);
+}
+
+// Names are for people alone.
+TEST_F(PostgresStoreTest, NodesOfOneNameAreTwo) {
+  TestNode a(folder / "a"), b(folder / "b");  // both are called "test"
+  for (TestNode* const node : {&a, &b}) node->watch();
+  ASSERT_TRUE(a.put_function({.name = "f"}));
+  ASSERT_TRUE(a.put_event(event_of("f", "e")));
+  EXPECT_TRUE(b.claim({"f"}).empty());
+  ASSERT_TRUE(a.until([&] { return a.store->may_start_events() && b.store->may_start_events(); }));
+  EXPECT_EQ(server().query("SELECT count(*) FROM fairlead.nodes WHERE NOT ended").integer(0, 0), 2);
+}
+
+TEST_F(PostgresStoreTest, AServerThatTakesNoMoreConnectionsIsOneThatIsAway) {
+  TestNode a(folder / "a");
+  std::vector<std::unique_ptr<postgres::Connection>> all;
+  const auto target = postgres::parse_target(server().url(), "").value();
+  while (auto one = postgres::Connection::open(target)) all.push_back(*std::move(one));
+  boost::asio::io_context io;
+  const auto refused = open_shared(io, folder / "b");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::kUnavailable);
+  EXPECT_EQ(a.store->put_code("d", "zip").error().code, Errc::kUnavailable);
+  EXPECT_TRUE(a.put_function({.name = "f"})) << "it has its own";
+  all.clear();
+  ASSERT_TRUE(a.until([&] {  // the server notices
+    const auto one = postgres::Connection::open(target);
+    return one && (*one)->run({"SELECT count(*) FROM pg_stat_activity", {}})->integer(0, 0) < 20;
+  }));
+  TestNode b(folder / "b");
 }
 
 TEST_F(PostgresStoreTest, APasswordInTheUrlAndFilesThatOthersReadAreRefused) {

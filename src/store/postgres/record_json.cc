@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "model/version.h"
 #include "store/image_json.h"
 #include "store/json_fields.h"
 
@@ -117,24 +116,6 @@ Result<FunctionRecord> decode_record(const std::string& name, const std::string&
 std::string code_digest(const FunctionRecord& record) {
   if (record.image) return "";
   return record.code_path.substr(record.code_path.rfind('/') + 1);
-}
-
-std::string encode_weights(const std::map<std::uint64_t, double>& weights) {
-  nlohmann::json encoded = nlohmann::json::object();
-  for (const auto& [version, weight] : weights) encoded[version_name(version)] = weight;
-  return encoded.dump();
-}
-
-std::map<std::uint64_t, double> decode_weights(const std::string& text) {
-  std::map<std::uint64_t, double> weights;
-  const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
-  if (!parsed.is_object()) return weights;
-  for (const auto& [version, weight] : parsed.items()) {
-    if (const std::uint64_t number = version_number(version); number > 0 && weight.is_number()) {
-      weights[number] = weight.get<double>();
-    }
-  }
-  return weights;
 }
 
 }  // namespace fairlead::postgres

@@ -6,6 +6,7 @@
 
 #include "store/http_part.h"
 #include "store/postgres/record_json.h"
+#include "store/weights_json.h"
 
 namespace fairlead::postgres {
 namespace {
@@ -155,7 +156,7 @@ Statements put_alias(const std::string& function, const FunctionAlias& alias) {
       "weights = excluded.weights, revision_id = excluded.revision_id";
   return change_of(function, {{kPut,
                                {function, alias.name, signed_of(alias.version), alias.description,
-                                encode_weights(alias.weights), alias.revision_id}}});
+                                store::encode_weights(alias.weights), alias.revision_id}}});
 }
 
 Statements delete_alias(const std::string& function, const std::string& alias) {
@@ -178,24 +179,46 @@ Statements put_profile(const FunctionProfile& profile) {
 
 // ---- events
 
-Statements put_event(const QueuedEvent& event, const Writer& writer) {
-  // Written again it keeps its place.
-  constexpr const char* kPut = R"(
+Row put_event(const QueuedEvent& event, const Writer& writer) {
+  // Written again it keeps its place. A function's row is held until the commit, as above.
+  using enum RowStatement::Type;
+  static const RowStatement kPut{
+      .sql = R"(
+    WITH new AS MATERIALIZED (
+      SELECT * FROM unnest($2::text[], $3::text[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bigint[],
+        $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[]) WITH ORDINALITY AS e ()" FL_EVENT_COLUMNS
+             R"(, place)),
+    gone AS MATERIALIZED (
+      SELECT name FROM (SELECT DISTINCT function AS name FROM new) asked
+      WHERE (SELECT deleted FROM functions WHERE name = asked.name FOR KEY SHARE))
     INSERT INTO events ()" FL_EVENT_COLUMNS R"(, owner)
-    SELECT $1::text, $2::text, $3::bytea, $4::bytea, $5::bytea, $6::bytea, $7::bigint, $8::bigint, $9::bigint, $10::bigint,
-      $11::bigint, $12::bigint
-    WHERE NOT EXISTS (SELECT 1 FROM (SELECT deleted FROM functions WHERE name = $2::text FOR KEY SHARE) f WHERE f.deleted)
-      AND EXISTS (SELECT 1 FROM nodes WHERE epoch = $12::bigint AND NOT ended)
+    SELECT )" FL_EVENT_COLUMNS R"(, $1::bigint FROM new WHERE function NOT IN (SELECT name FROM gone)
+      AND EXISTS (SELECT 1 FROM nodes WHERE epoch = $1::bigint AND NOT ended)
+    ORDER BY place
     ON CONFLICT (request_id) DO UPDATE SET function = excluded.function, payload = excluded.payload,
       client_context = excluded.client_context, trace_id = excluded.trace_id, http = excluded.http,
       attempts = excluded.attempts, accepted_ms = excluded.accepted_ms, not_before_ms = excluded.not_before_ms,
-      deadline_ms = excluded.deadline_ms, version = excluded.version, owner = excluded.owner)";
+      deadline_ms = excluded.deadline_ms, version = excluded.version, owner = excluded.owner
+    RETURNING request_id)",
+      .columns = {kText, kText, kBytes, kBytes, kBytes, kBytes, kNumber, kNumber, kNumber, kNumber, kNumber}};
   const Invocation& invocation = event.invocation;
-  return {{kPut,
-           {invocation.request_id, invocation.function, invocation.payload, invocation.client_context,
-            invocation.trace_id, store::http_text(invocation.http), std::int64_t{event.attempts},
-            to_store(event.accepted_ms, writer), to_store(event.not_before_ms, writer),
-            to_store(invocation.deadline_ms, writer), signed_of(invocation.version), writer.epoch}}};
+  return {.statement = &kPut,
+          .key = invocation.request_id,
+          .shared = {writer.epoch},
+          .columns = {invocation.request_id, invocation.function, invocation.payload, invocation.client_context,
+                      invocation.trace_id, store::http_text(invocation.http), std::int64_t{event.attempts},
+                      to_store(event.accepted_ms, writer), to_store(event.not_before_ms, writer),
+                      to_store(invocation.deadline_ms, writer), signed_of(invocation.version)}};
+}
+
+bool is_put(const Rows& rows, std::size_t row, const std::string& request_id) {
+  // Where all were, each stands at its own place.
+  const auto stands_at = [&](int place) { return place < rows.size() && rows.text(place, 0) == request_id; };
+  if (stands_at(static_cast<int>(row))) return true;
+  for (int place = 0; place < rows.size(); ++place) {
+    if (stands_at(place)) return true;
+  }
+  return false;
 }
 
 Statements retry_event(const QueuedEvent& event, const Writer& writer) {
@@ -206,8 +229,10 @@ Statements retry_event(const QueuedEvent& event, const Writer& writer) {
         writer.epoch}}};
 }
 
-Statements finish_event(const std::string& request_id) {
-  return {{"DELETE FROM events WHERE request_id = $1::text", {request_id}}};
+Row finish_event(const std::string& request_id) {
+  static const RowStatement kFinish{.sql = "DELETE FROM events WHERE request_id = ANY ($1::text[])",
+                                    .columns = {RowStatement::Type::kText}};
+  return {.statement = &kFinish, .key = request_id, .shared = {}, .columns = {request_id}};
 }
 
 // What another node has claimed meanwhile is that one's to bury.
@@ -390,7 +415,7 @@ Result<PublishedState> published_of(const std::vector<Rows>& rows, std::size_t f
     published.aliases[aliases.text(row, 0)].push_back({.name = aliases.text(row, 1),
                                                        .version = static_cast<std::uint64_t>(aliases.integer(row, 2)),
                                                        .description = aliases.text(row, 3),
-                                                       .weights = decode_weights(aliases.text(row, 4)),
+                                                       .weights = store::decode_weights(aliases.text(row, 4)),
                                                        .revision_id = aliases.text(row, 5)});
   }
   return published;

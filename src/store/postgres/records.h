@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "store/postgres/connection.h"
+#include "store/postgres/statement_group.h"
 #include "store/shared_store.h"
 
 namespace fairlead::postgres {
@@ -19,8 +20,6 @@ struct Writer {
   std::int64_t ahead_ms =
       0;  // by so much the store's clock is ahead of this node's; times in the store are the store's
 };
-
-using Statements = std::vector<Statement>;
 
 // Functions, and what goes by their names. Each of these is seen by other nodes.
 Result<Statements> put_function(const FunctionRecord& record, const std::string& state_dir);
@@ -36,9 +35,11 @@ inline constexpr std::size_t kPutFunctionAt = 1;
 Statements put_profile(const FunctionProfile& profile);
 
 // Events. put_event writes no row where its function was deleted, or the epoch has ended.
-Statements put_event(const QueuedEvent& event, const Writer& writer);
+Row put_event(const QueuedEvent& event, const Writer& writer);
+// Whether it did, of what its statement gave. `row`: its place there.
+bool is_put(const Rows& rows, std::size_t row, const std::string& request_id);
 Statements retry_event(const QueuedEvent& event, const Writer& writer);  // of this epoch
-Statements finish_event(const std::string& request_id);                  // of whichever: it has run
+Row finish_event(const std::string& request_id);                         // of whichever: it has run
 Statements bury_event(const DeadLetter& letter, const Writer& writer);
 // `claim` is a number that grows with each of this node's. The second takes one back of which nobody knows whether it was committed,
 // and which may still be on its way: it gets nothing any more.

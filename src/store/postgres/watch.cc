@@ -20,7 +20,6 @@ namespace fairlead::postgres {
 namespace {
 
 constexpr const char* kEpochFile = "store-epoch";
-constexpr Duration kUnsteady = std::chrono::milliseconds(2500);  // between two renewals
 constexpr Duration kFirstRetry = std::chrono::milliseconds(100), kLongestRetry = std::chrono::seconds(2);
 
 // Clocks that agree as well as clocks do are taken for one.
@@ -95,8 +94,7 @@ void Watch::run() {
     Status done;
     if (!listens) {  // also of the first connection, which began the epoch
       if (auto listening = connection_->run({"LISTEN fairlead", {}}); !listening) done = fail(listening.error());
-      if (done) done = compare_names();
-      is_notified_ = listens = true;
+      seen_.compares = is_notified_ = listens = true;
     }
     if (done) done = tick();
     if (!done) spdlog::warn("the store of the cluster: {}", done.error().message);
@@ -114,7 +112,7 @@ bool Watch::connect() {
     if (std::exchange(server_.is_said_away, false)) spdlog::info("{}: the lease is asked for again", target_.label);
     connection_ = *std::move(opened);
     server_.retry = kFirstRetry;
-    server_.last_renewal = Instant();
+    server_.steadiness.interrupted();
     return true;
   }
   if (!std::exchange(server_.is_said_away, true)) {
@@ -130,6 +128,7 @@ Status Watch::tick() {
   Status done = epoch_ == 0 ? begin_epoch(read_epoch(options_.state_dir)) : renew();
   if (done && epoch_ == 0) done = begin_epoch(read_epoch(options_.state_dir));
   if (done) done = end_others();
+  if (done && seen_.compares) done = compare_names();
   const bool reads = std::exchange(is_notified_, false) || monotonic_now() >= seen_.next_reading;
   if (done && reads) {
     done = read_changes();
@@ -137,7 +136,8 @@ Status Watch::tick() {
   }
   if (done) done = keep_what_is_known();
   if (done) done = look_for_events();
-  if (done && monotonic_now() >= next_house_) {
+  // By the server's clock, which may have been set.
+  if (done && monotonic_now() >= next_house_ && server_.steadiness.holds(monotonic_now())) {
     done = keep_house();
     next_house_ = monotonic_now() + options_.housekeeping;
   }
@@ -146,12 +146,15 @@ Status Watch::tick() {
 
 // ---- the epoch
 
+// Numbered by the clock: a server that is restored from a backup would give numbers of a sequence again, to other nodes.
 Status Watch::begin_epoch(const EpochMark& earlier) {
   const Instant asked = monotonic_now();
   const auto rows = connection_->transact(
       {{"UPDATE nodes SET ended = true WHERE epoch = $1::bigint AND token = $2::text", {earlier.epoch, earlier.token}},
-       {"INSERT INTO nodes (name, token, lease_until) VALUES ($1::text, gen_random_uuid()::text, clock_timestamp() + "
-        "interval '5 s') RETURNING epoch, token, (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+       {"INSERT INTO nodes (epoch, name, token, lease_until) OVERRIDING SYSTEM VALUE VALUES ((extract(epoch FROM "
+        "clock_timestamp()) * 1000000)::bigint, $1::text, gen_random_uuid()::text, clock_timestamp() + "
+        "interval '5 s') RETURNING epoch, token, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, "
+        "(extract(epoch FROM lease_until) * 1000000)::bigint",
         {options_.node_name}}});
   if (!rows) return fail(rows.error());
   const Rows& made = rows->back();
@@ -161,42 +164,64 @@ Status Watch::begin_epoch(const EpochMark& earlier) {
   if (Status kept = replace_file(options_.state_dir, kEpochFile, mark); !kept) spdlog::warn("{}", kept.error().message);
   epoch_ = epoch;
   lease_.begun(epoch);
-  lease_.renewed(asked, clock_ahead(made.integer(0, 2)));
+  took_lease(asked, made.integer(0, 2), made.integer(0, 3));
   return {};
 }
 
 Status Watch::renew() {
   const Instant asked = monotonic_now();
   const auto rows = connection_->run(
-      {"UPDATE nodes SET lease_until = clock_timestamp() + interval '5 s' WHERE epoch = $1::bigint AND NOT ended "
-       "RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+      {"WITH earlier AS (SELECT lease_until FROM nodes WHERE epoch = $1::bigint AND NOT ended FOR UPDATE) "
+       "UPDATE nodes SET lease_until = clock_timestamp() + interval '5 s' FROM earlier WHERE epoch = $1::bigint "
+       "RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint, "
+       "(extract(epoch FROM nodes.lease_until) * 1000000)::bigint, "
+       "(extract(epoch FROM earlier.lease_until) * 1000000)::bigint",
        {epoch_}});
   if (!rows) return fail(rows.error());
   if (rows->size() == 0) {
     lose_lease("it ran out, and another node ended it");
-  } else {
-    lease_.renewed(asked, clock_ahead(rows->integer(0, 0)));
+    return {};
   }
+  if (rows->integer(0, 2) < server_.granted_us) {
+    spdlog::error(
+        "{} has lost what was written last: it was restored from a backup, or another server took over. Events "
+        "that it has from before run again when their node is started again",
+        target_.label);
+    read_anew();
+  }
+  took_lease(asked, rows->integer(0, 0), rows->integer(0, 1));
   return {};
 }
 
+void Watch::took_lease(Instant asked, std::int64_t store_ms, std::int64_t until_us) {
+  server_.granted_us = until_us;
+  server_.steadiness.renewed({.asked = asked, .answered = monotonic_now(), .store_ms = store_ms});
+  lease_.renewed(asked, clock_ahead(store_ms));
+}
+
+// An epoch is missing, too, where a server was restored from a backup.
 void Watch::lose_lease(std::string_view why) {
   spdlog::warn("this node's lease on events is lost ({}): what it has not started is claimed anew", why);
   epoch_ = 0;
+  read_anew();
   tell([](const SharedStore::Watcher& watcher) { watcher.lease_lost(); });
 }
 
+void Watch::read_anew() {
+  seen_.revision = 0;
+  seen_.kept_revision = -1;
+  seen_.compares = is_notified_ = true;
+}
+
 // The row is locked for that: a lease that is being renewed meanwhile has not run out. While the server was away nobody could renew:
-// not before all had the time of a lease to do so, and not by a statement that lay there for long, which this node's own lease shows.
+// not before all had the time of a lease to do so, and not by a statement that lay there for long, which this node's own lease shows. A lease
+// that ends later than any can was granted before the server's clock was set back.
 Status Watch::end_others() {
-  const Instant now = monotonic_now();
-  if (now - server_.last_renewal > kUnsteady) server_.steady_since = now;
-  server_.last_renewal = now;
-  if (now - server_.steady_since < kEventLease) return {};
+  if (!server_.steadiness.holds(monotonic_now())) return {};
   const auto ended = connection_->run(
-      {"UPDATE nodes SET ended = true WHERE NOT ended AND lease_until < clock_timestamp() AND EXISTS (SELECT 1 FROM "
-       "nodes own WHERE own.epoch = $1::bigint AND own.lease_until > clock_timestamp() + interval '3 s') "
-       "RETURNING name",
+      {"UPDATE nodes SET ended = true WHERE NOT ended AND (lease_until < clock_timestamp() OR lease_until > "
+       "clock_timestamp() + interval '10 s') AND EXISTS (SELECT 1 FROM nodes own WHERE own.epoch = $1::bigint AND "
+       "own.lease_until > clock_timestamp() + interval '3 s') RETURNING name",
        {epoch_}});
   if (!ended) return fail(ended.error());
   for (int row = 0; row < ended->size(); ++row) {
@@ -271,6 +296,7 @@ Status Watch::compare_names() {
     if (!there.contains(name)) gone.push_back({.function = name, .record = {}, .published = {}, .event_config = {}});
   }
   for (const FunctionChange& change : gone) seen_.functions.erase(change.function);
+  seen_.compares = false;
   if (!gone.empty()) {
     tell([gone = std::move(gone)](const SharedStore::Watcher& watcher) mutable { watcher.changed(std::move(gone)); });
   }

@@ -3,6 +3,7 @@
 //
 //   begin epoch ──> each second: renew, end others' ──notice, or 10 s──> functions with a later revision ──> the io_context
 //                         │ ended by another: lease_lost, a new epoch
+//                         │ its row is older than what was granted: the store was restored, all functions are read anew
 //
 // Threads: as each method says.
 #pragma once
@@ -18,6 +19,7 @@
 #include "base/unique_fd.h"
 #include "store/postgres/connection.h"
 #include "store/postgres/lease.h"
+#include "store/postgres/steadiness.h"
 #include "store/shared_store.h"
 
 namespace fairlead::postgres {
@@ -62,6 +64,8 @@ class Watch {
   Status keep_house();
   Status keep_what_is_known();
   void lose_lease(std::string_view why);
+  void read_anew();
+  void took_lease(Instant asked, std::int64_t store_ms, std::int64_t until_us);
   template <typename Call>
   void tell(Call call);
   bool stops() const;
@@ -79,13 +83,15 @@ class Watch {
   struct Seen {
     std::set<std::string> functions;  // that are there, as far as was told
     std::int64_t revision = 0;        // the last one
+    bool compares = true;             // functions that are not there any more are looked for
     std::int64_t kept_revision = -1;  // in the state folder, for a start without the server
     Instant next_reading, next_keeping;
   } seen_;
   struct Server {
     bool is_said_away = false;  // in the log
     Duration retry = std::chrono::milliseconds(100);
-    Instant steady_since, last_renewal;  // renewals that followed each other without a gap
+    Steadiness steadiness;
+    std::int64_t granted_us = 0;  // until when this epoch's lease is, as the server last answered
   } server_;
   Instant next_house_;
 

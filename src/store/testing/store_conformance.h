@@ -409,6 +409,34 @@ TEST_P(StoreConformance, AListOfDeadLettersHasABoundInBytes) {
   EXPECT_THAT(letters(*store, "f", 10), testing::ElementsAre("3", "2"));
 }
 
+// However many of them one transaction has.
+TEST_P(StoreConformance, WritesKeepTheOrderInWhichTheyWereAskedFor) {
+  auto store = open(folder.path());
+  std::vector<std::string> expected, asked, told;
+  const auto tell = [&](const std::string& what) {
+    asked.push_back(what);
+    return [&told, what](const Status&) { told.push_back(what); };
+  };
+  for (int i = 0; i < 200; ++i) {
+    const std::string id = "e" + std::to_string(i);
+    store->put_event(event_named(id), tell(id));
+    if (i % 3 == 0) store->finish_event(id, tell("end of " + id));
+    if (i % 3 != 0) expected.push_back(id);
+    QueuedEvent again = event_named(id);
+    again.attempts = 2;
+    if (i % 5 == 0) store->retry_event(again, tell("retry of " + id));
+  }
+  run();
+  EXPECT_EQ(told, asked);
+  const std::vector<QueuedEvent> events = store->load_events().value();
+  std::vector<std::string> ids;
+  for (const QueuedEvent& event : events) {
+    const std::string& id = ids.emplace_back(event.invocation.request_id);
+    EXPECT_EQ(event.attempts, std::stoi(id.substr(1)) % 5 == 0 ? 2 : 0) << id;
+  }
+  EXPECT_EQ(ids, expected);
+}
+
 TEST_P(StoreConformance, DestructionCommitsWhatIsPending) {
   auto store = open(folder.path());
   for (int i = 0; i < 100; ++i) store->put_event(event_named(std::to_string(i)), {});

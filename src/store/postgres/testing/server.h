@@ -49,7 +49,10 @@ class TestServer {
     std::filesystem::remove_all(folder_, ignored);
   }
 
-  std::string url() const { return "postgresql://fairlead@/postgres?host=" + folder_; }
+  std::string url() const { return url_of("fairlead", "postgres"); }
+  std::string url_of(const std::string& role, const std::string& database) const {
+    return "postgresql://" + role + "@/" + database + "?host=" + folder_;
+  }
   // pg_ctl waits until it answers.
   void start() {
     FL_CHECK(run({binaries() + "/pg_ctl", "start", "--wait", "--timeout=30", "--pgdata=" + data(),
