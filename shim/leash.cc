@@ -11,6 +11,7 @@
 #include "shim/driver.h"
 #include "shim/leash_book.h"
 #include "shim/lock.h"
+#include "shim/place.h"
 
 namespace fairlead::shim {
 namespace {
@@ -106,9 +107,9 @@ Step step(CUcontext context, CUstream stream, std::uint64_t key, std::uint64_t n
   Followed* const one = follow(context, stream);
   if (one == nullptr) return {};
   Strand& strand = one->strand;
-  if (strand.begins_link() || strand.wait_ns(now_ns) > 0) see_what_has_ended(*one, now_ns);
+  if (strand.begins_link() || strand.wait_ns(times, key, now_ns) > 0) see_what_has_ended(*one, now_ns);
   if (!strand.suits(times, key)) tie_off(*one);
-  if (const std::uint64_t wait_ns = strand.wait_ns(now_ns); wait_ns > 0) {
+  if (const std::uint64_t wait_ns = strand.wait_ns(times, key, now_ns); wait_ns > 0) {
     if (strand.oldest() < 0) tie_off(*one);  // so that its end can be seen
     if (waited_ns < kPatienceNs + 4 * strand.in_flight_ns()) return {.wait_ns = wait_ns};
     strand.clear();
@@ -129,6 +130,7 @@ void nap(std::uint64_t ns) {
 
 // Outside the gate: whoever closes it need not wait for us.
 void wait_outside(ThreadSlot* slot, std::uint64_t ns) {
+  const LaunchAhead ahead;
   slot->entered.store(0, std::memory_order_release);
   nap(std::clamp(ns, kShortestNapNs, kLongestNapNs));
   slot->entered.store(1, std::memory_order_relaxed);
@@ -179,6 +181,7 @@ void leash_forget_all() {
   lock.reset();
   for (Followed& one : followed) one = Followed{};
   times = PieceTimes{};
+  forget_launches_ahead();
 }
 
 }  // namespace fairlead::shim

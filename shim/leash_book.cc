@@ -3,6 +3,14 @@
 #include <algorithm>
 
 namespace fairlead::shim {
+namespace {
+
+// Not longer than the other by more than a quarter.
+bool is_about(std::uint64_t ns, std::uint64_t other) {
+  return ns <= other + other / 4;
+}
+
+}  // namespace
 
 std::uint64_t piece_key(const void* function, std::uint64_t blocks, std::uint64_t threads) {
   std::uint64_t key = reinterpret_cast<std::uint64_t>(function);
@@ -14,15 +22,21 @@ std::uint64_t piece_key(const void* function, std::uint64_t blocks, std::uint64_
 void PieceTimes::learn(std::uint64_t key, std::uint64_t ns) {
   Entry& entry = entries_[key % kEntries];
   ns = std::max<std::uint64_t>(ns, 1);
-  if (entry.key != key || ns > entry.ns) {
-    entry = {key, ns};
+  const std::uint64_t before = entry.before_ns;
+  if (entry.key != key) {
+    entry = {key, ns, 0};
+  } else if (ns > entry.ns) {
+    entry = {key, ns, is_about(ns, entry.ns) ? 0 : entry.ns};
+  } else if (before != 0 && is_about(ns, before)) {
+    entry = {key, std::max(ns, before - before / 4), 0};
   } else {
-    entry.ns -= (entry.ns - ns) / 4;
+    entry = {key, entry.ns - (entry.ns - ns) / 4, 0};
   }
 }
 
-std::uint64_t Strand::wait_ns(std::uint64_t now_ns) const {
+std::uint64_t Strand::wait_ns(const PieceTimes& times, std::uint64_t key, std::uint64_t now_ns) const {
   if (count_ == kLinks - 1) return kLinkNs;
+  if (times.is_doubted(key) && has_one_piece()) return 0;
   const std::uint64_t oldest = count_ > 0 ? links_[first_].ns : open_.ns;
   const std::uint64_t ran = std::min(now_ns - std::min(now_ns, began_ns_), oldest);
   const std::uint64_t left = in_flight_ - std::min(in_flight_, ran);
@@ -39,7 +53,8 @@ bool Strand::add(const PieceTimes& times, std::uint64_t key, std::uint64_t now_n
   if (in_flight_ == 0) began_ns_ = now_ns;
   bool begin_event = false;
   if (open_.pieces == 0) {
-    begin_event = is_unknown && count_ == 0;
+    // Of one that is known for long nothing would be in flight when the next begins, and its time would never be learnt again.
+    begin_event = count_ == 0 && (is_unknown || ns >= kLeashNs);
     open_.begin = count_ > 0 ? Begin::kEventBefore : begin_event ? Begin::kBeginEvent : Begin::kUnknown;
     open_.is_unknown = is_unknown;
     open_.backlog = in_flight_;
@@ -72,19 +87,40 @@ bool Strand::had_no_gaps(const Link& link, std::uint64_t ns) {
   return link.last_ns - link.first_ns <= std::max(link.backlog / 2, ns / 8);
 }
 
-void Strand::oldest_ended(PieceTimes& times, std::uint64_t ns, std::uint64_t now_ns) {
-  const Link& link = links_[first_];
-  in_flight_ -= std::min(in_flight_, link.ns);
-  began_ns_ = now_ns;
-  if (ns > 0 && link.is_unknown) times.learn(link.piece[0].key, ns);
-  const bool is_telling = ns > 0 && !link.is_unknown && had_no_gaps(link, ns);
-  for (int i = 0; is_telling && i < link.pieces; ++i) {
+void Strand::learn(PieceTimes& times, const Link& link, std::uint64_t ns) {
+  if (link.is_unknown) return times.learn(link.piece[0].key, ns);
+  if (!had_no_gaps(link, ns)) return;
+  for (int i = 0; i < link.pieces; ++i) {
     const Piece& piece = link.piece[i];
     const auto part = static_cast<unsigned __int128>(piece.ns) * ns / link.ns;
     times.learn(piece.key, static_cast<std::uint64_t>(part) / piece.count);
   }
+}
+
+std::uint64_t Strand::estimate_again(const PieceTimes& times, Link& link) {
+  link.ns = 0;
+  for (int i = 0; i < link.pieces; ++i) {
+    Piece& piece = link.piece[i];
+    piece.ns = piece.count * cost(times, piece.key);
+    link.ns += piece.ns;
+  }
+  return link.ns;
+}
+
+bool Strand::has_one_piece() const {
+  if (count_ + (open_.pieces > 0 ? 1 : 0) != 1) return false;
+  const Link& link = count_ > 0 ? links_[first_] : open_;
+  return link.pieces == 1 && link.piece[0].count == 1;
+}
+
+// The next began when this one ended: `ns` after its beginning, or now at the latest.
+void Strand::oldest_ended(PieceTimes& times, std::uint64_t ns, std::uint64_t now_ns) {
+  began_ns_ = ns > 0 ? std::min(now_ns, began_ns_ + ns) : now_ns;
+  if (ns > 0) learn(times, links_[first_], ns);
   first_ = (first_ + 1) % kLinks;
   --count_;
+  in_flight_ = estimate_again(times, open_);
+  for (int i = 0; i < count_; ++i) in_flight_ += estimate_again(times, links_[(first_ + i) % kLinks]);
 }
 
 void Strand::clear() {

@@ -14,6 +14,13 @@
 // What runs now is taken for as much shorter as it has run: a kernel of 2 ms has another behind it for its last 0.4 ms, and the device
 // never waits for the program.
 //
+// A time that was longer than ever may have been so for once: the device was somebody else's meanwhile, or the host slept. Such an
+// estimate is doubted until the next time, and a doubted piece that is alone in flight has one behind it. What is in flight is estimated
+// anew whenever something was learnt, in both directions.
+//
+// Bound: where pieces take what they took, at most 0.4 ms and one piece are in flight. A piece that takes longer for the first time has
+// behind it what was let go for the time before, and nothing more once that has been seen, or one more piece where it was alone.
+//
 // Example: 300 launches of 10 us and no wait. The first is measured, 40 are let through, and then as many as end.
 //
 // Threads: not thread-safe. Pure.
@@ -31,7 +38,8 @@ inline constexpr std::uint64_t kUnknownNs = kLeashNs / 2;  // what a piece is ta
 std::uint64_t piece_key(const void* function, std::uint64_t blocks, std::uint64_t threads);
 
 // One that takes longer than it did is believed at once, one that takes less a quarter at a time: what was let go for too little cannot be
-// taken back. Of pieces that fall on one entry the last one stays.
+// taken back. One that took longer once, and then what it had taken before, is as it was. Of pieces that fall on one entry the last one
+// stays.
 class PieceTimes {
  public:
   static constexpr std::uint64_t kEntries = 1024;
@@ -39,12 +47,18 @@ class PieceTimes {
     const Entry& entry = entries_[key % kEntries];
     return entry.key == key ? entry.ns : 0;
   }
+  // It took longer the last time than ever before.
+  bool is_doubted(std::uint64_t key) const {
+    const Entry& entry = entries_[key % kEntries];
+    return entry.key == key && entry.before_ns != 0;
+  }
   void learn(std::uint64_t key, std::uint64_t ns);
 
  private:
   struct Entry {
     std::uint64_t key = 0;
     std::uint64_t ns = 0;
+    std::uint64_t before_ns = 0;  // the estimate before one that was longer; 0: that was confirmed
   };
   Entry entries_[kEntries] = {};
 };
@@ -55,7 +69,7 @@ class Strand {
   static constexpr int kPieces = 8;  // different ones of a link, at most
 
   // For how long the next piece has to wait, if all takes as long as estimated; 0: not at all. REQUIRES: what has ended was told.
-  std::uint64_t wait_ns(std::uint64_t now_ns) const;
+  std::uint64_t wait_ns(const PieceTimes& times, std::uint64_t key, std::uint64_t now_ns) const;
   // The next piece begins a link: it is worth asking what has ended.
   bool begins_link() const { return open_.pieces == 0; }
 
@@ -77,7 +91,7 @@ class Strand {
   enum class Begin { kUnknown, kBeginEvent, kEventBefore };
   Begin begin_of_oldest() const { return links_[first_].begin; }
   int event_before_oldest() const { return (first_ + kLinks - 1) % kLinks; }
-  // It has ended, `ns` after its beginning; 0: not known.
+  // It has ended, `ns` after its beginning; 0: not known. What is in flight is estimated anew.
   void oldest_ended(PieceTimes& times, std::uint64_t ns, std::uint64_t now_ns);
   // Nothing is in flight any more, or nothing of it counts.
   void clear();
@@ -100,6 +114,9 @@ class Strand {
     std::uint64_t first_ns = 0, last_ns = 0;  // when its first and its last piece were launched
   };
   static bool had_no_gaps(const Link& link, std::uint64_t ns);
+  static void learn(PieceTimes& times, const Link& link, std::uint64_t ns);
+  static std::uint64_t estimate_again(const PieceTimes& times, Link& link);
+  bool has_one_piece() const;
   static std::uint64_t cost(const PieceTimes& times, std::uint64_t key) {
     const std::uint64_t known = times.estimate(key);
     return known != 0 ? known : kUnknownNs;
@@ -109,7 +126,7 @@ class Strand {
   int first_ = 0, count_ = 0;
   Link open_;
   std::uint64_t in_flight_ = 0;
-  std::uint64_t began_ns_ = 0;  // when the oldest piece in flight did, or a little later
+  std::uint64_t began_ns_ = 0;  // when the oldest link in flight did, or a little later
 };
 
 }  // namespace fairlead::shim

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
+#include <random>
 
 namespace fairlead::shim {
 namespace {
@@ -18,11 +20,13 @@ class Stream {
   bool launch(std::uint64_t key, std::uint64_t ns) {
     see_what_has_ended();
     if (!strand_.suits(times_, key)) tie_off();
-    if (strand_.wait_ns(now_) > 0) {
+    wait_ = strand_.wait_ns(times_, key, now_);
+    if (wait_ > 0) {
       if (strand_.oldest() < 0) tie_off();
       return false;
     }
     if (strand_.add(times_, key, now_)) begin_ = std::max(now_, device_);
+    idle_ += now_ - std::min(now_, device_);
     device_ = std::max(now_, device_) + ns;
     if (strand_.is_full()) tie_off();
     return true;
@@ -41,8 +45,24 @@ class Stream {
     }
     return most;
   }
+  // The same, of pieces that take what `ns_of` says of each, by a program that naps as leash.cc does, and wakes late. Returns how long the
+  // device had nothing to do.
+  template <typename Time>
+  std::uint64_t idle_of(int count, std::uint64_t key, Time ns_of, std::uint64_t late_ns = 0) {
+    constexpr std::uint64_t kShortestNap = 20 * kUs, kLongestNap = 200 * kUs;
+    idle_ = 0;
+    for (int i = 0; i < count;) {
+      if (launch(key, ns_of(i))) {
+        ++i;
+      } else {
+        pass(std::clamp(wait_, kShortestNap, kLongestNap) + late_ns);
+      }
+    }
+    return idle_;
+  }
   std::uint64_t time_of(std::uint64_t key) const { return times_.estimate(key); }
   std::uint64_t device_ends() const { return device_; }
+  std::uint64_t in_flight() const { return device_ - std::min(device_, now_); }
   int events() const { return events_; }
   Strand& strand() { return strand_; }
 
@@ -69,6 +89,7 @@ class Stream {
   PieceTimes times_;
   std::uint64_t now_ = 1000 * kUs, device_ = 0, begin_ = 0;
   std::uint64_t ends_[Strand::kLinks] = {};
+  std::uint64_t wait_ = 0, idle_ = 0;
   int events_ = 0;
 };
 
@@ -147,6 +168,90 @@ TEST_F(Leash, AProgramIsNotHeldBackByItsLeash) {
   const std::uint64_t begin = stream_->device_ends() + 800 * kUs;
   stream_->launch_all(1000, kKernel, 100 * kUs);
   EXPECT_LE(stream_->device_ends() - begin, 1010 * 100 * kUs) << "the device has work whenever the program waits";
+}
+
+// Without the device for 0.9 ms, once in twenty kernels.
+TEST_F(Leash, APieceThatTookLongerForOnceHoldsNothingBack) {
+  for (const std::uint64_t kernel : {100 * kUs, 300 * kUs, 1000 * kUs}) {
+    stream_->launch_all(10, kernel, kernel);
+    const auto time = [kernel](int i) { return i % 20 == 7 ? kernel + 900 * kUs : kernel; };
+    EXPECT_LE(stream_->idle_of(400, kernel, time), 400 * kernel / 100) << kernel / kUs << " us";
+    EXPECT_LE(stream_->time_of(kernel), kernel * 5 / 4);
+  }
+}
+
+TEST_F(Leash, APieceThatTookLongerTwiceTakesLonger) {
+  stream_->launch_all(50, kKernel, 300 * kUs);
+  stream_->launch_all(10, kKernel, 1500 * kUs);
+  stream_->pass(20000 * kUs);
+  stream_->launch_all(3, kKernel, 300 * kUs);
+  EXPECT_GT(stream_->time_of(kKernel), 800 * kUs) << "one that takes less is no proof that the others did not";
+}
+
+// Where each runs alone since it was taken for long, nothing tells when it begins but an event of its own.
+TEST_F(Leash, APieceThatBecameShorterIsMeasuredThoughEachRunsAlone) {
+  stream_->launch_all(10, kKernel, 3000 * kUs);
+  stream_->pass(10000 * kUs);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(stream_->launch(kKernel, 100 * kUs));
+    stream_->pass(4000 * kUs);
+  }
+  EXPECT_LT(stream_->time_of(kKernel), kLeashNs) << "so short that two are in flight, and tell";
+}
+
+TEST_F(Leash, WhatIsInFlightIsEstimatedAnewWhenItIsKnownToTakeLonger) {
+  stream_->launch_all(100, kKernel, 10 * kUs);
+  stream_->pass(5000 * kUs);
+  while (stream_->time_of(kKernel) < 1000 * kUs) {
+    while (stream_->launch(kKernel, 2000 * kUs)) {
+    }
+    stream_->pass(1000 * kUs);
+  }
+  EXPECT_FALSE(stream_->launch(kKernel, 2000 * kUs));
+  EXPECT_GE(stream_->strand().in_flight_ns(), stream_->in_flight());
+  stream_->pass(stream_->in_flight() - kLeashNs - 100 * kUs);
+  EXPECT_FALSE(stream_->launch(kKernel, 2000 * kUs)) << "all that was let go for the time before has to end first";
+}
+
+TEST_F(Leash, WhoIsLateToLookKnowsWhenTheNextBegan) {
+  stream_->launch_all(10, kKernel, 1000 * kUs);
+  EXPECT_EQ(stream_->idle_of(
+                100, kKernel, [](int) { return 1000 * kUs; }, 190 * kUs),
+            0u);
+}
+
+TEST_F(Leash, ADoubtedPieceHasOneBehindItAndNotTwo) {
+  stream_->launch_all(10, kKernel, 1000 * kUs);
+  stream_->pass(10000 * kUs);
+  ASSERT_TRUE(stream_->launch(kKernel, 2000 * kUs));
+  stream_->pass(2500 * kUs);
+  ASSERT_TRUE(stream_->launch(kKernel, 1000 * kUs));
+  EXPECT_TRUE(stream_->launch(kKernel, 1000 * kUs));
+  EXPECT_FALSE(stream_->launch(kKernel, 1000 * kUs));
+  stream_->pass(2000 * kUs);
+  ASSERT_TRUE(stream_->launch(kKernel, 1000 * kUs));
+  EXPECT_FALSE(stream_->launch(kKernel, 1000 * kUs)) << "it took what it had taken before: there is no doubt any more";
+}
+
+// What is in flight when a place is revoked: 0.4 ms and a piece, of any mixture of pieces that take what they took.
+TEST_F(Leash, KeepsItsBound) {
+  std::mt19937_64 random(3);
+  constexpr std::uint64_t kTimes[] = {5 * kUs, 40 * kUs, 130 * kUs, 700 * kUs, 2300 * kUs};
+  for (int round = 0; round < 3; ++round) {
+    for (const std::uint64_t time : kTimes) stream_->launch_all(3, time, time);
+  }
+  stream_->pass(20000 * kUs);
+  std::uint64_t most_beyond = 0;
+  for (int i = 0; i < 20000;) {
+    const std::uint64_t time = kTimes[random() % std::size(kTimes)];
+    if (!stream_->launch(time, time)) {
+      stream_->pass(20 * kUs + random() % (200 * kUs));
+      continue;
+    }
+    ++i;
+    most_beyond = std::max(most_beyond, stream_->in_flight() - std::min(stream_->in_flight(), time));
+  }
+  EXPECT_LE(most_beyond, kLeashNs);
 }
 
 TEST(PieceKey, TellsFunctionsAndGridsApart) {

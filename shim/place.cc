@@ -1,5 +1,7 @@
 #include "shim/place.h"
 
+#include <atomic>
+
 #include "shim/barrier.h"
 #include "shim/futex.h"
 #include "shim/gate.h"
@@ -24,6 +26,8 @@ struct Seen {
 };
 constinit Seen seen;
 
+constinit std::atomic<std::uint32_t> launches_ahead{0};
+
 void ring(wire::ShimPage& shared) {
   shared.bell.fetch_add(1);
   futex_wake_all(shared.bell);
@@ -40,7 +44,7 @@ bool anything_in_flight() {
 // Idle since the last look but one, and for long enough.
 bool is_not_used(const wire::ShimPage& shared, std::uint64_t now_ns) {
   const std::uint64_t gpu_time = shared.gpu_time_ns.load();
-  const bool used = anything_in_flight() || gpu_time != seen.gpu_time;
+  const bool used = anything_in_flight() || gpu_time != seen.gpu_time || launches_ahead.load() != 0;
   seen.gpu_time = gpu_time;
   if (used) seen.since_ns = 0;
   if (!used && seen.since_ns == 0) seen.since_ns = now_ns;
@@ -59,6 +63,17 @@ void ask_for_place() {
 void stop_asking() {
   page().asking.fetch_sub(1);
   watch_work();
+}
+
+LaunchAhead::LaunchAhead() {
+  launches_ahead.fetch_add(1);
+}
+LaunchAhead::~LaunchAhead() {
+  launches_ahead.fetch_sub(1);
+}
+
+void forget_launches_ahead() {
+  launches_ahead.store(0);
 }
 
 void place_may_have_drained() {

@@ -24,6 +24,15 @@ inline bool has_places() {
 void ask_for_place();
 void stop_asking();
 
+// While it lives a launch waits for what is in flight (leash.h): its place is in use, though nothing may be in flight for a moment.
+class LaunchAhead {
+ public:
+  LaunchAhead();
+  ~LaunchAhead();
+  LaunchAhead(const LaunchAhead&) = delete;
+  LaunchAhead& operator=(const LaunchAhead&) = delete;
+};
+
 // Nothing is in flight, as far as is known: tells the node, if the place is over and that is true.
 void place_may_have_drained();
 
@@ -31,5 +40,8 @@ void place_may_have_drained();
 // look; kNoPlace: there is nothing to look after.
 inline constexpr std::uint64_t kNoPlace = UINT64_MAX;
 std::uint64_t look_at_place(std::uint64_t now_ns);
+
+// In the child of a fork: the threads that waited are not there.
+void forget_launches_ahead();
 
 }  // namespace fairlead::shim

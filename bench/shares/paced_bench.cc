@@ -262,6 +262,13 @@ class SideBySide {
     settle();
   }
   const Client& client(std::size_t i) const { return *clients_[i]; }
+  // For how long it has waited for places.
+  Duration waited(std::size_t i) const {
+    for (const DeliveredService& one : driver_.delivered()) {
+      if (one.instance == InstanceId(i + 1)) return one.waits.total();
+    }
+    return Duration(0);
+  }
 
  private:
   static constexpr int kSms = 80;  // of the profile v100-16
@@ -280,7 +287,8 @@ Guest serving(const std::string& name, int width, int request, int takes_ms, int
            std::to_string(seed)}};
 }
 
-// Per cent of the requests of that name that were late, of those that came in the time.
+// Per cent of the requests of that name that were late, of those that came in the time, and what a request's time went by: behind others
+// of its instance, waiting for a place, on the device, and else (its program, its leash, the computer).
 class Misses {
  public:
   Misses(const std::vector<Guest>& guests, const SideBySide& device) : guests_(guests), device_(device) {
@@ -288,25 +296,41 @@ class Misses {
   }
   void report() const {
     for (const auto& [name, now] : count()) {
-      const auto& before = before_.at(name);
-      print(name + "_requests", now.first - before.first);
-      print(name + "_missed_percent", 100 * (now.second - before.second) / std::max(1.0, now.first - before.first));
+      const Requests& before = before_.at(name);
+      const double requests = std::max(1.0, now.answered - before.answered);
+      const auto ms_of = [&](Duration Requests::*time) { return to_ms(now.*time - before.*time) / requests; };
+      print(name + "_requests", now.answered - before.answered);
+      print(name + "_missed_percent", 100 * (now.missed - before.missed) / requests);
+      print(name + "_queue_ms", ms_of(&Requests::queued));
+      print(name + "_place_ms", ms_of(&Requests::waited));
+      print(name + "_device_ms", ms_of(&Requests::used));
+      print(name + "_else_ms", ms_of(&Requests::served) - ms_of(&Requests::waited) - ms_of(&Requests::used));
     }
   }
 
  private:
-  std::map<std::string, std::pair<double, double>> count() const {
-    std::map<std::string, std::pair<double, double>> all;
+  struct Requests {
+    double answered = 0, missed = 0;
+    Duration queued{0}, served{0}, waited{0}, used{0};
+  };
+  std::map<std::string, Requests> count() const {
+    std::map<std::string, Requests> all;
     for (std::size_t i = 0; i < guests_.size(); ++i) {
       if (guests_[i].words[1] != "requests") continue;
-      all[guests_[i].name].first += static_cast<double>(device_.client(i).answered());
-      all[guests_[i].name].second += static_cast<double>(device_.client(i).missed());
+      const Client& client = device_.client(i);
+      Requests& of_name = all[guests_[i].name];
+      of_name.answered += static_cast<double>(client.answered());
+      of_name.missed += static_cast<double>(client.missed());
+      of_name.queued += client.queued();
+      of_name.served += client.served();
+      of_name.waited += device_.waited(i);
+      of_name.used += client.gpu_time();
     }
     return all;
   }
   const std::vector<Guest>& guests_;
   const SideBySide& device_;
-  std::map<std::string, std::pair<double, double>> before_;
+  std::map<std::string, Requests> before_;
 };
 
 void eight(std::uint64_t seed, double seconds) {

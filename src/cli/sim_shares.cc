@@ -12,9 +12,11 @@ namespace {
 struct SharesCommand {
   std::vector<std::string> experiments = {"delivered", "objectives", "reserved", "small"};
   sim::SharesOptions options;
+  bool without_deadlines = false;
   std::string frames;  // a file
   double frames_ms = 40;
-  double kernel_ms = 0.4, best_effort_kernel_ms = 0.4, frame_ms = 2, leash_ms = 0, seconds = 20, warm_up_s = 5;
+  double kernel_ms = 0.4, best_effort_kernel_ms = 0.4, frame_ms = 2, leash_ms = 0, gap_us = 0, seconds = 20,
+         warm_up_s = 5;
 };
 
 // The first scheduler, on the clients of `reserved`.
@@ -24,6 +26,7 @@ Status draw_frames(const SharesCommand& command) {
                          .scheduler = options.schedulers.front(),
                          .options = options.places,
                          .leash = options.leash,
+                         .tells_deadlines = options.tells_deadlines,
                          .warm_up = options.warm_up,
                          .length = from_seconds(command.frames_ms / 1000)};
   setup.drawn = setup.length;
@@ -42,6 +45,8 @@ int run_sim_shares(Cli& cli, SharesCommand command) {
   command.options.best_effort_kernel = from_seconds(command.best_effort_kernel_ms / 1000);
   command.options.places.shortest_frame = from_seconds(command.frame_ms / 1000);
   command.options.leash = from_seconds(command.leash_ms / 1000);
+  command.options.gap = from_seconds(command.gap_us / 1e6);
+  command.options.tells_deadlines = !command.without_deadlines;
   command.options.length = from_seconds(command.seconds);
   command.options.warm_up = from_seconds(command.warm_up_s);
   if (!command.frames.empty()) {
@@ -89,6 +94,9 @@ void add_sim_shares(Cli& cli, CLI::App& sim) {
       ->check(CLI::Range(0.1, 10.0));
   command.add_option("--leash-ms", shares->leash_ms, "Kernels launched ahead of the device")
       ->check(CLI::Range(0.0, 100.0));
+  command.add_option("--gap-us", shares->gap_us, "Between two kernels of an instance, in which it does nothing")
+      ->check(CLI::Range(0.0, 10'000.0));
+  command.add_flag("--without-deadlines", shares->without_deadlines, "Schedulers are not told when requests are due");
   command
       .add_option("--reserve", shares->options.reserve_percent,
                   "Of delivered: per cent of the time kept back at admission")

@@ -34,6 +34,8 @@ class Client {
   std::uint64_t kernels() const { return progress_->kernels.load(); }
   std::uint64_t answered() const { return progress_->answered.load(); }
   std::uint64_t missed() const { return progress_->missed.load(); }
+  Duration queued() const { return Duration(static_cast<Duration::rep>(progress_->queued_ns.load())); }
+  Duration served() const { return Duration(static_cast<Duration::rep>(progress_->served_ns.load())); }
   // Of all of its processes, as their shims tell.
   Duration gpu_time() const;
   const wire::ShimPage& page(std::size_t process = 0) const { return connections.at(process)->page(); }

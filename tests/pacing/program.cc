@@ -141,6 +141,11 @@ struct Arrivals {
   std::uint64_t seed;
 };
 
+template <typename Instant>
+std::uint64_t ns_between(Instant begin, Instant end) {
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(end - begin).count());
+}
+
 void serve(Work& work, int kernels, const Arrivals& arrivals, fairlead::pacing_tests::Progress& progress) {
   using Clock = std::chrono::steady_clock;
   std::mt19937_64 random(arrivals.seed);
@@ -149,10 +154,14 @@ void serve(Work& work, int kernels, const Arrivals& arrivals, fairlead::pacing_t
   while (true) {
     due += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(pause(random)));
     std::this_thread::sleep_until(due);
+    const Clock::time_point began = Clock::now();
     for (int i = 0; i < kernels; ++i) work.launch();
     work.wait();
     progress.kernels.fetch_add(static_cast<std::uint64_t>(kernels));
-    progress.missed.fetch_add(Clock::now() - due > arrivals.objective ? 1 : 0);
+    const Clock::time_point ended = Clock::now();
+    progress.queued_ns.fetch_add(ns_between(due, began));
+    progress.served_ns.fetch_add(ns_between(began, ended));
+    progress.missed.fetch_add(ended - due > arrivals.objective ? 1 : 0);
     progress.answered.fetch_add(1);
   }
 }

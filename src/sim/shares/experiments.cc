@@ -17,6 +17,7 @@ constexpr int kBurst = 5;
 SharesResult run(const SharesOptions& options, const std::string& scheduler, std::vector<ShareClient> clients,
                  std::uint64_t seed) {
   for (ShareClient& client : clients) {
+    client.gap = std::max(client.gap, options.gap);
     if (options.limit_is_request && client.share.request_percent > 0)
       client.share.limit_percent = client.share.request_percent;
     if (options.bursts && client.work == Work::kPoisson) {
@@ -208,6 +209,7 @@ SharesResult run_shares(const SharesOptions& options, const std::string& schedul
                            .scheduler = scheduler,
                            .options = options.places,
                            .leash = options.leash,
+                           .tells_deadlines = options.tells_deadlines,
                            .warm_up = options.warm_up,
                            .length = options.length,
                            .seed = seed})

@@ -29,6 +29,9 @@ struct SharesOptions {
   std::uint64_t seeds = 1;
   bool limit_is_request = false;
   bool bursts = false;  // requests come in bursts of five, at the same rate
+  // As a process on a node has it: nobody knows when its requests are due, and it loses time between two kernels.
+  bool tells_deadlines = true;
+  Duration gap{0};
   PlaceOptions places;
   Duration leash{0};
   Duration warm_up = std::chrono::seconds(5);

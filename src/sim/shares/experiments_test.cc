@@ -41,6 +41,30 @@ TEST(SharesExperiments, SmallClientsSideBySideAnswerFourTimesAsMuch) {
   EXPECT_LT(number(rows[1], "p99_ms"), number(rows[0], "p99_ms"));
 }
 
+// What a leash that left the device idle between two kernels did to the paper's eight, live: the wide ones were late first.
+TEST(SharesExperiments, TimeLostBetweenKernelsMakesTheWideLate) {
+  SharesOptions options;
+  options.length = 20s;
+  options.schedulers = {"pacer"};
+  options.most_kernel = 2ms;
+  const auto without = *run_experiment("objectives", options);
+  options.gap = 400us;
+  const auto with = *run_experiment("objectives", options);
+  EXPECT_LE(number(without[0], "bert_missed_percent"), 1);
+  EXPECT_GE(number(with[0], "bert_missed_percent"), 10);
+  EXPECT_LE(number(with[0], "resnet_missed_percent"), 8);
+}
+
+TEST(SharesExperiments, DeadlinesThatAreNotToldDecideNothing) {
+  SharesOptions options;
+  options.length = 5s;
+  options.schedulers = {"pacer"};
+  const auto told = *run_experiment("objectives", options);
+  options.tells_deadlines = false;
+  const auto not_told = *run_experiment("objectives", options);
+  EXPECT_NE(told[0].state_hash, not_told[0].state_hash);
+}
+
 TEST(SharesExperiments, WhatIsNotKnownIsNamed) {
   EXPECT_EQ(run_experiment("all", {}).error().message,
             "experiment is \"all\", it must be one of delivered, objectives, reserved, small, profile, disturbed, "

@@ -111,7 +111,9 @@ void SharesSimulation::ask(std::size_t index) {
   Client& client = clients_[index];
   const Request& next = client.queue.front();
   std::optional<Instant> due;
-  if (client.model->objective > 0s) due = next.arrived + client.model->objective - next.left;
+  if (setup_.tells_deadlines && client.model->objective > 0s) {
+    due = next.arrived + client.model->objective - next.left;
+  }
   scheduler_->asks(clock_.now(), id_of(index), due, actions_);
   carry_out();
 }

@@ -27,7 +27,8 @@ struct SharesSetup {
   std::vector<ShareClient> clients;  // at most kMostPlaces
   std::string scheduler = "pacer";
   PlaceOptions options;
-  Duration leash{0};  // of kernels launched ahead of the device
+  Duration leash{0};            // of kernels launched ahead of the device
+  bool tells_deadlines = true;  // when a request is due; a process's page says nothing of that
   Duration warm_up = std::chrono::seconds(2);
   Duration length = std::chrono::seconds(20);  // after the warm-up
   Duration drawn{0};                           // of that, from its beginning on: what SharesResult::spans has
