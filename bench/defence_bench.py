@@ -1,5 +1,6 @@
 """What it costs to know who calls and to hide it from others, and what a caller waits beside one who floods. Ratios of one run."""
 
+import argparse
 import contextlib
 import hashlib
 import hmac
@@ -201,10 +202,10 @@ def victims_p99(node, key):
     return result["p99_us"]
 
 
-def flood_beside(node, name, key, flooder):
+def flood_beside(node, name, key, flooder, rounds=ROUNDS):
     """Median ratio of a victim's p99 beside the flood to that beside as much work that asks nothing of the node."""
     pairs = []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         with Beside(FLOODS[name], node.port, flooder["token"]) as flood:
             flooded = victims_p99(node, key)
         with Beside(burn, flood.share):
@@ -213,19 +214,28 @@ def flood_beside(node, name, key, flooder):
     return sorted(pairs, key=lambda pair: pair[0] / pair[1])[len(pairs) // 2]
 
 
-def floods():
+def floods(names=tuple(FLOODS), rounds=ROUNDS):
     with tempfile.TemporaryDirectory() as folder, Node(BUILD, pathlib.Path(folder) / "node", is_open=False) as node:
         deploy_noop(node, tenant="victim")
         deploy_noop(node, "flooded", tenant="flooder")
         key, flooder = new_key(node, "victim"), new_key(node, "flooder")
         flooder_all = json.loads(operator(node, "--json", "tenant", "add", "*", "--role", "reader"))
-        for name in FLOODS:
-            flooded, burned = flood_beside(node, name, key, flooder_all if name == "metrics" else flooder)
+        for name in names:
+            flooded, burned = flood_beside(node, name, key, flooder_all if name == "metrics" else flooder, rounds)
             report(f"beside_flood_{name}_p99", flooded, "us", baseline=burned, bound=1.1,
-                   note=f"a tenant's warm calls, {CALLS} a run, median of {ROUNDS} pairs; baseline: beside a process that burns as "
+                   note=f"a tenant's warm calls, {CALLS} a run, median of {rounds} pairs; baseline: beside a process that burns as "
                         "much of a processor as the flood's client and sends nothing")
 
 
 def main():
     credentials()
     floods()
+
+
+if __name__ == "__main__":
+    """python3 -m bench.defence_bench payloads calls --rounds 3: these floods alone."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("floods", nargs="*", choices=[[], *FLOODS], default=[])
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    chosen = parser.parse_args()
+    floods(chosen.floods or tuple(FLOODS), chosen.rounds)

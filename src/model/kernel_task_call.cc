@@ -15,6 +15,9 @@ bool is_output(BufferRole role) {
   return role == BufferRole::kOutput || role == BufferRole::kInOut;
 }
 
+// Of all outputs that travel in an answer: a call of a hundred bytes must not make the node hold all of a device's memory.
+constexpr std::size_t kMaxInlineOutputBytes = 64 << 20;
+
 class CallChecker {
  public:
   explicit CallChecker(const KernelTask& task)
@@ -90,6 +93,7 @@ class CallChecker {
   }
 
   Status check_all_bound() const {
+    std::size_t inline_outputs = 0;
     for (std::size_t i = 0; i < task_.buffers.size(); ++i) {
       const BufferSpec& buffer = task_.buffers[i];
       if (is_input(buffer.role) && !input_bound_[i]) {
@@ -100,14 +104,18 @@ class CallChecker {
         return fail(Errc::kInvalidArgument, "outputs: '{}' is the constant '{}' of the task; choose a new key",
                     buffer.constant, buffer.name);
       }
-      if (!is_output(buffer.role) || has_key_[i] || std::cmp_less_equal(buffer.bytes.count(), kMaxInlineBytes)) {
-        continue;
+      if (!is_output(buffer.role) || has_key_[i]) continue;
+      if (!std::cmp_less_equal(buffer.bytes.count(), kMaxInlineBytes)) {
+        return fail(Errc::kInvalidArgument,
+                    "outputs: buffer '{}' has {} bytes; at most {} travel in an answer, give it a key", buffer.name,
+                    buffer.bytes.count(), kMaxInlineBytes);
       }
-      return fail(Errc::kInvalidArgument,
-                  "outputs: buffer '{}' has {} bytes; at most {} travel in an answer, give it a key", buffer.name,
-                  buffer.bytes.count(), kMaxInlineBytes);
+      inline_outputs += static_cast<std::size_t>(buffer.bytes.count());
     }
-    return {};
+    if (inline_outputs <= kMaxInlineOutputBytes) return {};
+    return fail(Errc::kInvalidArgument,
+                "outputs: those without a key have {} bytes together; at most {} travel in an answer, give some a key",
+                inline_outputs, kMaxInlineOutputBytes);
   }
 
   static Status check_key(std::string_view list, const BufferSpec& buffer, std::string_view key) {

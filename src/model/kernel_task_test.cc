@@ -306,5 +306,20 @@ TEST(KernelTaskCall, OnlySmallContentsTravelInline) {
               HasSubstr("at most 4194304 travel in a call, put them as an object"));
 }
 
+// A call of a hundred bytes whose outputs are all of a device's memory would make the node hold them.
+TEST(KernelTaskCall, OutputsThatTravelInlineHaveABoundTogether) {
+  KernelTask task = testing::scale_and_dot();
+  BufferSpec more = task.buffers[3];
+  more.bytes = Bytes(kMaxInlineBytes);
+  for (int i = 0; i < 16; ++i) {
+    more.name = "more" + std::to_string(i);
+    task.buffers.push_back(more);
+  }
+  const std::vector<CallBinding> inputs = {{.buffer = 0, .key = "in/1"}};
+  EXPECT_THAT(refused_call({inputs, {}}, task), HasSubstr("bytes together; at most 67108864 travel in an answer"));
+  const auto last = static_cast<std::uint32_t>(task.buffers.size() - 1);
+  EXPECT_EQ(refused_call({inputs, {{.buffer = last, .key = "out/1"}}}, task), "it was accepted");
+}
+
 }  // namespace
 }  // namespace fairlead

@@ -69,6 +69,7 @@ Result<SocketAddress> resolve_endpoint(const Endpoint& endpoint) {
 namespace {
 
 constexpr std::size_t kReadBytes = 64 << 10;
+constexpr std::size_t kTurnBytes = 64 << 10;  // of a request's body
 
 class Channel final : public HttpChannel {
  public:
@@ -249,10 +250,12 @@ class Channel final : public HttpChannel {
     write();
   }
 
+  // So much in a turn of the loop: others have theirs, also while the server reads as fast as this writes.
   void write() {
-    while (!out_.is_sent()) {
+    for (std::size_t turn = 0; !out_.is_sent();) {
+      if (turn >= kTurnBytes) return boost::asio::post(io_, guarded([](Channel& self) { self.write(); }));
       const Transport::Moved moved = transport_->send(std::string_view(out_.head).substr(out_.sent_head),
-                                                      std::string_view(out_.body).substr(out_.sent_body));
+                                                      std::string_view(out_.body).substr(out_.sent_body, kTurnBytes));
       if (moved.sent == Transport::Sent::kBroken)
         return give_up(Errc::kIo, "the connection broke while it was written");
       if (moved.sent == Transport::Sent::kLater) {
@@ -264,6 +267,7 @@ class Channel final : public HttpChannel {
       const std::size_t of_head = std::min(moved.count, out_.head.size() - out_.sent_head);
       out_.sent_head += of_head;
       out_.sent_body += moved.count - of_head;
+      turn += moved.count;
     }
   }
 

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/spare_memory.h"
 #include "net/body_sink.h"
 #include "net/http_response.h"
 #include "net/http_stream.h"
@@ -19,6 +20,7 @@ namespace {
 constexpr const char* kNobody = "(nobody)";  // no tenant's name: who holds answers of those who are not known
 constexpr std::size_t kMinInputBytes = 4 << 10;
 constexpr std::size_t kMaxInputBytes = 64 << 10;
+constexpr std::size_t kTurnBytes = 64 << 10;  // of an answer go out, before others have theirs
 // After a refused request the client may still be sending it. Closing at once would reset the connection and could
 // destroy the answer on its way, so this much is read and thrown away first.
 constexpr std::size_t kMaxDiscardBytes = 64 << 20;
@@ -489,7 +491,7 @@ void Connection::send_ready() {
   while (!closed_ && !sending_ && !discarding_ && slots_.size() > 0 && slots_.oldest().state == Slot::State::kReady) {
     Slot& slot = slots_.oldest();
     head_.clear();
-    sent_ = 0;
+    sent_ = released_ = 0;
     append_response_head(
         slot.answer, {.close = slot.is_last, .announce_keep_alive = slot.parsed.is_http10, .framing = slot.framing()},
         head_);
@@ -504,13 +506,16 @@ void Connection::send_ready() {
   }
 }
 
-// Sends what the peer takes of the current answer, or of the current part of one.
+// Sends what the peer takes of the current answer, or of the current part of one, and no more than a turn's bytes: a peer that reads
+// as fast as this writes would have the thread for as long as the answer is, and one call of the kernel takes megabytes.
 void Connection::flush() {
   const std::string_view body = slots_.oldest().answer.body;
+  const std::size_t turn_ends = sent_ + kTurnBytes;
   while (sent_ < head_.size() + body.size()) {
+    if (sent_ >= turn_ends) return flush_later();
     const std::size_t head_sent = std::min(sent_, head_.size());
-    const Transport::Moved moved =
-        transport_.send(std::string_view(head_).substr(head_sent), body.substr(sent_ - head_sent));
+    const Transport::Moved moved = transport_.send(std::string_view(head_).substr(head_sent),
+                                                   body.substr(sent_ - head_sent, turn_ends - sent_));
     if (moved.sent == Transport::Sent::kBroken) return fail_later();
     if (moved.sent == Transport::Sent::kLater) {
       sending_ = true;
@@ -520,8 +525,23 @@ void Connection::flush() {
       });
     }
     sent_ += moved.count;
+    release_sent();
   }
   slots_.oldest().answer.stream ? next_part() : finish_answer();
+}
+
+// The pages of a large answer go back as it is sent: all of them at its end would be half a millisecond in which nobody is served.
+void Connection::release_sent() {
+  std::string& body = slots_.oldest().answer.body;
+  if (body.size() < kLargeBlock || sent_ <= head_.size()) return;
+  released_ += release_pages(body, released_, sent_ - head_.size());
+}
+
+// What is left of the answer goes from the event loop, once others had their turn.
+void Connection::flush_later() {
+  sending_ = true;
+  wait_for(Waiting::kTransfer);
+  boost::asio::post(transport_.executor(), [self = shared_from_this()] { self->on_output(); });
 }
 
 // The socket takes more, or there is more to send.
@@ -537,7 +557,7 @@ void Connection::on_output() {
 void Connection::next_part() {
   Slot& slot = slots_.oldest();
   head_.clear();
-  sent_ = 0;
+  sent_ = released_ = 0;
   const bool is_chunked = slot.framing() == BodyFraming::kChunked;
   const BodyStream::Next next = slot.answer.stream->take(slot.answer.body);
   if (closed_ || next == BodyStream::Next::kNothing) return;

@@ -392,6 +392,68 @@ TEST_F(RequestMemoryTest, TurnsDoNotMultiply) {
   for (int i = 0; i < 400; ++i) EXPECT_THAT(flood->receive(), StartsWith("HTTP/1.1 200"));
 }
 
+// Over a Unix socket, which takes three turns at once.
+class TurnsTest : public RequestMemoryTest {
+ protected:
+  static constexpr std::size_t kTurn = 64 << 10, kHead = 1 << 10;
+
+  void SetUp() override {
+    serve({}, 8 << 20);
+    path_ = (std::filesystem::temp_directory_path() / fmt::format("turns-{}", ::getpid())).string();
+    ASSERT_TRUE(server_->listen("unix:" + path_));
+  }
+  std::unique_ptr<TestClient> known_client() {
+    auto one = std::make_unique<TestClient>(io_, "unix:" + path_);
+    one->send("GET / HTTP/1.1\r\n\r\n");  // accepted, and its read is pending
+    EXPECT_THAT(one->receive(), StartsWith("HTTP/1.1 200"));
+    return one;
+  }
+  void turn() {
+    io_.restart();
+    io_.run_one_for(std::chrono::milliseconds(5));
+  }
+  // What has arrived.
+  static std::string taken(const TestClient& client) {
+    std::string bytes;
+    char buffer[64 << 10];
+    ssize_t count = 0;
+    while ((count = ::recv(client.fd(), buffer, sizeof buffer, MSG_DONTWAIT)) > 0) {
+      bytes.append(buffer, static_cast<std::size_t>(count));
+    }
+    return bytes;
+  }
+
+  std::string path_;
+};
+
+// Who reads as fast as the server writes has one turn of the loop after the other, not all of the loop.
+TEST_F(TurnsTest, ALargeAnswerHasThem) {
+  const auto one = known_client();
+  one->send("GET /large HTTP/1.1\r\n\r\n");
+  std::string all;
+  while (all.size() < kBudget || all.size() < all.find("\r\n\r\n") + 4 + kBudget) {
+    turn();
+    const std::string part = taken(*one);
+    ASSERT_LE(part.size(), kTurn + kHead);
+    all += part;
+  }
+  EXPECT_TRUE(all.ends_with(std::string(kBudget, 'l'))) << "whole, though its pages went as they were sent";
+}
+
+TEST_F(TurnsTest, AnotherIsServedBetweenThem) {
+  const auto flood = known_client(), other = known_client();
+  handled_ = 0;
+  flood->send("GET /large HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(run_until(io_, [&] { return handled_ == 1; }));
+  other->send("GET / HTTP/1.1\r\n\r\n");
+  std::size_t beside = 0;
+  while (handled_ == 1 && beside < kBudget) {
+    turn();
+    beside += taken(*flood).size();
+  }
+  EXPECT_LE(beside, 3 * kTurn) << "before a call that came when the large answer began";
+}
+
 TEST_F(RequestMemoryTest, TheOperatorsSocketHasPlacesOfItsOwn) {
   serve({.connections = 2});
   const std::string unix_path = (std::filesystem::temp_directory_path() / fmt::format("rm2-{}", ::getpid())).string();

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "edge/node_service.h"
+#include "model/in_place.h"
 #include "node/core_driver.h"
 #include "node/functions.h"
 #include "node/published_versions.h"
@@ -40,6 +41,8 @@ class FunctionControl {
 
   // With a common store: code goes there before a function does, and seats, which are this node's own, do not.
   void share(SharedStore& store) { shared_ = &store; }
+  // Which folders may run in place. Until it is called none but the state folder's is refused for what it is.
+  void set_in_place(InPlaceTerms terms) { in_place_ = std::move(terms); }
 
   // Those that the store holds, at the start; the folders of no function, and of no version of one, are removed. With a common store,
   // `late` are those whose code is not here.
@@ -79,13 +82,15 @@ class FunctionControl {
     std::shared_ptr<const BundledTask> kernel_task;
   };
   Status keep_code(const CodeBundle& bundle, std::string_view zip);
-  void prepare_code(CodeSource code, std::function<void(Result<PreparedCode>)> done);
+  void prepare_code(const FunctionConfig& config, CodeSource code, std::function<void(Result<PreparedCode>)> done);
+  void prepare_in_place(const FunctionConfig& config, CodeSource code, std::function<void(Result<PreparedCode>)> done);
   void save(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task, Callback<FunctionRecord> done);
   FlowSpec spec_of(const RegisteredFunction& function);
   void tell_seats(const std::vector<std::string>& changed, std::vector<InstanceId> parked_to_stop = {});
   void keep_seats(const std::string& name);
   void forget(const std::string& name);
   Status check_hold(const FunctionRecord& record, const BundledTask* task);
+  Status check_egress(const FunctionRecord& record, const BundledTask* task) const;
   void tell_core(const FunctionRecord& record, std::shared_ptr<const BundledTask> kernel_task);
 
   const std::string state_dir_;
@@ -97,6 +102,7 @@ class FunctionControl {
   CoreDriver& driver_;
   const Removed removed_;
   SharedStore* shared_ = nullptr;  // none: this node has a store of its own
+  InPlaceTerms in_place_;
   Shares shares_;
   PublishedVersions versions_;
   std::unique_ptr<ImageStore> images_;

@@ -95,6 +95,25 @@ class FunctionControlTest : public NodeWithoutProcesses {
   }
 };
 
+// What has no way out says so, instead of taking the tag and doing nothing with it.
+TEST_F(FunctionControlTest, AKernelTaskIsGivenNoEgress) {
+  folder.write("task/kernels.ptx", ".version 7.0\n.target sm_80\n.address_size 64\n.entry f() { ret; }\n");
+  folder.write("task/task.json",
+               R"({"buffers": {"y": {"role": "output", "type": "f32", "shape": [1]}},
+                   "kernels": [{"module": "kernels.ptx", "kernel": "f", "grid": [1], "block": [1], "arguments": [{"buffer": "y"}]}]})");
+  FunctionConfig config;
+  config.tags["gpu:egress"] = "all";
+  const auto refused = create("f", "task", config);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::kInvalidArgument);
+  EXPECT_THAT(refused.error().message, HasSubstr("tag gpu:egress is 'all', and kernel tasks connect nowhere"));
+
+  ASSERT_TRUE(create("g", "one", config)) << "a program is another matter";
+  EXPECT_FALSE(update_code("g", "task")) << "and does not become a kernel task with it";
+  config.tags["gpu:egress"] = "none";
+  EXPECT_TRUE(create("f", "task", config));
+}
+
 TEST_F(FunctionControlTest, SeatsThatAreGivenLaterAreOnDiskToo) {
   control->shares().configure({});
   const auto add_gpu = [&](std::uint64_t id, const std::string& uuid) {

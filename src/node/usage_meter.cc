@@ -127,8 +127,17 @@ void UsageMeter::written(std::vector<UsageRow> rows, const Status& done) {
 }
 
 void UsageMeter::usage(UsageQuery query, std::function<void(Result<std::vector<UsageRow>>)> done) {
+  const std::string who = query.tenant.value_or("");
+  if (!reads_.try_add(who, 1)) {
+    return done(fail(Errc::kResourceExhausted, "{} questions for usage are being answered, {} of this tenant; ask again later",
+                     reads_.used(), reads_.held_by(who)));
+  }
   write();
-  worker_->run([this, query = std::move(query)] { return store_->read(query); }, std::move(done));
+  worker_->run([this, query = std::move(query)] { return store_->read(query); },
+               [this, who, done = std::move(done), life = life_.watch()](Result<std::vector<UsageRow>> rows) {
+                 if (!life.ended()) reads_.subtract(who, 1);
+                 done(std::move(rows));
+               });
 }
 
 }  // namespace fairlead

@@ -21,6 +21,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/byte_budget.h"
 #include "base/lifetime.h"
 #include "edge/usage_service.h"
 #include "node/worker.h"
@@ -37,6 +38,7 @@ struct UsageOptions {
 inline constexpr Duration kUsageWriteAfter = std::chrono::seconds(2);
 inline constexpr std::size_t kMostUsageNames = 1000;
 inline constexpr std::size_t kMostPendingUsage = 100'000;
+inline constexpr std::size_t kMostUsageReads = 16;  // that wait or run; of one tenant as many as are left free
 inline constexpr std::string_view kOtherFunctions = "(others)";
 
 class UsageMeter final : public UsageService {
@@ -52,7 +54,8 @@ class UsageMeter final : public UsageService {
   // One instance holds so much on its device, and counts as if it had since the last time.
   void held(const std::string& tenant, std::string_view function, Bytes bytes, Duration elapsed);
 
-  // What was counted before is in it.
+  // What was counted before is in it. kResourceExhausted, at once: kMostUsageReads; who asks without end neither keeps others waiting, nor
+  // the node's stop.
   void usage(UsageQuery query, std::function<void(Result<std::vector<UsageRow>>)> done) override;
 
   std::uint64_t lost_rows() const { return lost_; }
@@ -78,6 +81,7 @@ class UsageMeter final : public UsageService {
   bool is_waiting_ = false, is_failing_ = false;
   std::int64_t forgotten_ = 0;  // the hour in which it last forgot old rows
   std::uint64_t lost_ = 0;
+  ByteBudget reads_{kMostUsageReads};
   Lifetime life_;
 
   const std::unique_ptr<store::UsageStore> store_;  // the worker's

@@ -51,6 +51,17 @@ TEST_F(UsageMeterTest, AddsUpByTenantHourAndFunction) {
   EXPECT_EQ(rows({.tenant = "b"}).size(), 1u);
 }
 
+TEST_F(UsageMeterTest, WhoAsksWithoutEndKeepsNobodyElseWaiting) {
+  std::size_t answered = 0, refused = 0;
+  const auto count = [&](const Result<std::vector<UsageRow>>& read) { ++(read ? answered : refused); };
+  for (int i = 0; i < 1000; ++i) meter_->usage({.tenant = "a"}, count);
+  EXPECT_EQ(refused, 1000 - kMostUsageReads / 2);
+  meter_->usage({.tenant = "b"}, count);
+  EXPECT_TRUE(net::run_until(io_, [&] { return answered == kMostUsageReads / 2 + 1; }));
+  meter_->usage({.tenant = "a"}, count);
+  EXPECT_EQ(refused, 1000 - kMostUsageReads / 2) << "its places are free again";
+}
+
 TEST_F(UsageMeterTest, MemoryCountsForAsLongAsItWasHeld) {
   const Instant begin = Instant() + 1h;
   EXPECT_EQ(meter_->sample_begins(begin), 0ns);

@@ -124,6 +124,8 @@ bool Watch::send(Viewer& viewer) {
 }
 
 const std::string& Watch::event_since(const Audience& audience, std::uint64_t seen) {
+  // Who comes back often names another frame each time.
+  if (events_.size() >= kMostViewers && !events_.contains({audience, seen})) events_.clear();
   const auto [event, is_new] = events_.try_emplace({audience, seen});
   if (!is_new) return event->second;
   const Shown& shown = shown_.at(audience);

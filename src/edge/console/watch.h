@@ -56,6 +56,7 @@ class Watch : public WatchBounds {
   // A frame to each who is due one.
   void look();
   std::size_t viewers() const { return viewers_.size(); }
+  std::size_t kept_events() const { return events_.size(); }  // kMostViewers at most
 
  private:
   using Audience = std::optional<std::string>;  // a tenant; empty: all
@@ -78,7 +79,7 @@ class Watch : public WatchBounds {
   void refresh();
   void leave_gone();
   Shown& shown_to(const Audience& audience);
-  // The event that brings who saw `seen` up to date, the same text for all who did.
+  // The event that brings who saw `seen` up to date, the same text for all who did. Valid until the next call.
   const std::string& event_since(const Audience& audience, std::uint64_t seen);
   bool send(Viewer& viewer);
 
@@ -88,7 +89,7 @@ class Watch : public WatchBounds {
   std::vector<Viewer> viewers_;
   std::map<Audience, Shown> shown_;
   std::uint64_t views_ = 0;                                           // there ever were
-  std::map<std::pair<Audience, std::uint64_t>, std::string> events_;  // of this look
+  std::map<std::pair<Audience, std::uint64_t>, std::string> events_;  // of this look; kMostViewers at most
   Instant next_look_{};
 };
 

@@ -76,6 +76,24 @@ TEST_F(WatchTest, AllAtFirstThenWhatChanges) {
   EXPECT_EQ(5, second["set"]["node"]["queued"]);
 }
 
+// One who comes back without end, each time from another frame, makes the node keep no text for each.
+TEST_F(WatchTest, WhoComesBackOftenFillsNoMemory) {
+  FakeExchange first = open();
+  for (int i = 0; i < 100; ++i) {
+    change();
+    watch_->look();
+    read(first);
+  }
+  dear_ = std::chrono::hours(1);  // the next look is far
+  watch_->look();
+  for (int seen = 1; seen < 100; ++seen) {
+    FakeExchange viewer = open("run.1-" + std::to_string(seen));
+    ASSERT_EQ(200u, viewer.response->status);
+    leave(viewer);
+    ASSERT_LE(watch_->kept_events(), Watch::kMostViewers);
+  }
+}
+
 TEST_F(WatchTest, OneLookAndOneTextServeAllViewers) {
   std::vector<FakeExchange> viewers;
   for (int i = 0; i < 10; ++i) viewers.push_back(open());

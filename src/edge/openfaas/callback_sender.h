@@ -1,8 +1,8 @@
 // Sends one callback: resolves the host, looks at every address, connects to one that was looked at, posts.
 //
 // A name is resolved once and connected to as resolved, so that one that means another address a moment later (DNS rebinding) gains
-// nothing; redirects are answers like others and not followed. Names are resolved on a thread of Asio's own, one after the other: a
-// name server that is slow delays callbacks and nothing else.
+// nothing; redirects are answers like others and not followed. A name server that is slow delays the callbacks to its names and nothing
+// else (net/host_resolver.h).
 //
 // Threads: the io_context's.
 #pragma once
@@ -11,6 +11,7 @@
 
 #include "edge/openfaas/callbacks.h"
 #include "model/registry_rules.h"
+#include "net/host_resolver.h"
 
 namespace fairlead::openfaas {
 
@@ -18,6 +19,7 @@ inline constexpr Duration kCallbackPatience = std::chrono::seconds(15);  // of a
 
 // `io` must outlive what it returns. Errors: kForbidden: an address is not global and the rules do not name the host; else those of
 // net::HttpChannel.
-SendCallback callback_sender(boost::asio::io_context& io, RegistryRules rules);
+SendCallback callback_sender(boost::asio::io_context& io, RegistryRules rules,
+                             net::HostResolver::LookUp look_up = net::look_up_host);
 
 }  // namespace fairlead::openfaas

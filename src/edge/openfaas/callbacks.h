@@ -6,7 +6,8 @@
 // Example: a hook that is restarted while a call ends is posted to at 0 s and 1 s (refused), and at 5 s, when it listens again.
 //
 // What waits is in memory alone: a node that dies loses it, and one that stops does not wait for it. Bounds: kMostCallbacks of them with
-// kMostBytes, of which kMostAtOnce are under way; what is beyond is dropped and logged. A try that takes longer than a sender's patience
+// kMostBytes, of which kMostAtOnce are under way; what is beyond is dropped and logged. Of each of the three a tenant may have as much as
+// is left free (base/byte_budget.h), and tenants take turns: whose hooks never answer keeps his own callbacks waiting. A try that takes longer than a sender's patience
 // is not delivered. A hook that was slow to answer may so be posted to twice: X-Call-Id tells.
 //
 // Threads: the io_context's.
@@ -16,8 +17,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 
+#include "base/byte_budget.h"
 #include "base/lifetime.h"
 #include "base/result.h"
 #include "base/units.h"
@@ -29,6 +33,7 @@ namespace fairlead::openfaas {
 struct Callback {
   CallbackUrl url;
   net::ClientRequest request;  // its method is POST, its target the URL's
+  std::string tenant = {};     // whose function was called
 };
 
 // Tries once. `done` is called once, later: success means that the other side answered, whatever it said.
@@ -63,6 +68,8 @@ class Callbacks {
   using HeldPtr = std::shared_ptr<Held>;  // std::function wants copies
 
   static std::size_t bytes_of(const Callback& callback);
+  void wait(const HeldPtr& held);
+  bool start_one();
   void start_next();
   void tried(const HeldPtr& held, const Status& status);
   void forget(const Held& held);
@@ -70,7 +77,9 @@ class Callbacks {
   boost::asio::io_context& io_;
   const SendCallback send_;
   const Duration first_pause_;
-  std::deque<HeldPtr> waiting_;
+  std::map<std::string, std::deque<HeldPtr>> waiting_;  // by tenant; no queue is empty
+  std::deque<std::string> turns_;                       // the same tenants; who was longest not served comes first
+  ByteBudget places_{kMostCallbacks}, bytes_{kMostBytes}, under_way_{kMostAtOnce};
   Counters counters_;
   Lifetime life_;
 };

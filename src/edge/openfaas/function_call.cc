@@ -295,8 +295,13 @@ void add_call_routes(Routes& routes, NodeService& node, std::shared_ptr<Callback
     routes.add(
         "POST", pattern, [&node, shared](RouteCall call) { call_later(node, std::move(call), *shared); }, permission);
   }
-  node.event_service().when_over([callbacks, shared](const Invocation& invocation, const Outcome& outcome) {
-    if (auto callback = callback_of(invocation, outcome, shared->callbacks)) callbacks->post(*std::move(callback));
+  node.event_service().when_over([&node, callbacks, shared](const Invocation& invocation, const Outcome& outcome) {
+    auto callback = callback_of(invocation, outcome, shared->callbacks);
+    if (!callback) return;
+    if (const auto function = node.get_function(invocation.function)) {
+      callback->tenant = tenant_of(function->config.tags);
+    }
+    callbacks->post(*std::move(callback));
   });
 }
 

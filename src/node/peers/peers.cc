@@ -62,9 +62,7 @@ Peers::Peers(boost::asio::io_context& io, PeersOptions options, PeersPorts ports
       ticker_(io, options_.cluster.times.gossip_period, [this] { return tick(); }),
       resolver_(io) {}
 
-Peers::~Peers() {
-  resolver_.finish();
-}
+Peers::~Peers() = default;
 
 Status Peers::may_reach(const net::Endpoint& endpoint) const {
   if (endpoint.speaks_tls || endpoint.is_local() || options_.may_go_in_clear) return {};
@@ -108,11 +106,14 @@ void Peers::resolve(Peer& peer) {
   if (peer.is_resolving || (peer.resolved_at != Instant{} && now - peer.resolved_at < kResolvePeriod)) return;
   peer.is_resolving = true;
   peer.resolved_at = now;
-  resolver_.run([endpoint = peer.endpoint] { return net::resolve_endpoint(endpoint); },
-                [this, use, at = &peer](const Result<net::SocketAddress>& address) {
+  const std::string& authority = peer.endpoint.authority;
+  resolver_.ask(peer.endpoint.host, authority.substr(authority.rfind(':') + 1),
+                [this, use, at = &peer](const Result<std::vector<net::SocketAddress>>& found) {
                   at->is_resolving = false;
-                  if (!address) return note(*at, address.error());
-                  use(*at, *address);
+                  if (!found) {
+                    return note(*at, {found.error().code, fmt::format("'{}': {}", at->endpoint.text, found.error().message)});
+                  }
+                  use(*at, found->front());
                 });
 }
 

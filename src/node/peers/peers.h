@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "decide/cluster/cluster_view.h"
+#include "net/host_resolver.h"
 #include "net/ticker.h"
 #include "node/peers/peer_link.h"
 #include "node/peers/peer_messages.h"
-#include "node/worker.h"
 
 namespace fairlead {
 
@@ -123,7 +123,7 @@ class Peers {
   std::uint64_t refused_ = 0;
   std::vector<std::unique_ptr<Peer>> peers_;
   net::Ticker ticker_;
-  Worker resolver_;
+  net::HostResolver resolver_;
 };
 
 }  // namespace fairlead

@@ -140,12 +140,23 @@ class SpanExporter::Sender {
 
   void send() {
     ++batch_->attempts;
-    if (!channel_) {
-      const auto address = net::resolve_endpoint(options_.endpoint);
-      if (!address) return unanswered(address.error());
-      channel_ = net::HttpChannel::create(io_, options_.endpoint, *address, trust_ ? &*trust_ : nullptr,
-                                          {.response_bytes = kMostAnswerBytes});
-    }
+    if (channel_) return post();
+    if (const auto literal = net::parse_socket_address(options_.endpoint.authority)) return connect(*literal);
+    const std::string& authority = options_.endpoint.authority;
+    resolver_.ask(options_.endpoint.host, authority.substr(authority.rfind(':') + 1),
+                  [this](const Result<std::vector<net::SocketAddress>>& found) {
+                    if (!found) return unanswered(found.error());
+                    connect(found->front());
+                  });
+  }
+
+  void connect(const net::SocketAddress& address) {
+    channel_ = net::HttpChannel::create(io_, options_.endpoint, address, trust_ ? &*trust_ : nullptr,
+                                        {.response_bytes = kMostAnswerBytes});
+    post();
+  }
+
+  void post() {
     net::ClientRequest request{.method = "POST", .target = options_.target};
     request.headers = {{"Content-Type", "application/json"}, {"User-Agent", "fairlead"}};
     channel_->send(std::move(request), batch_->body, options_.patience, [this](Result<net::ClientResponse> answer) {
@@ -226,6 +237,7 @@ class SpanExporter::Sender {
   struct {
     boost::asio::steady_timer tick, pause, end;
   } timers_{boost::asio::steady_timer(io_), boost::asio::steady_timer(io_), boost::asio::steady_timer(io_)};
+  net::HostResolver resolver_{io_, options_.look_up};
   std::shared_ptr<net::HttpChannel> channel_;  // null: it is to be connected. Shared with its own handlers
   std::optional<Batch> batch_;
   bool is_failing_ = false, is_ending_ = false;

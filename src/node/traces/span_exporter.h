@@ -2,8 +2,8 @@
 //
 //   core thread ──push──> those that wait (bounded) ──a thread of its own──> JSON ──> collector
 //
-// The core thread copies a request into a queue, and that is all it does. Names are resolved, spans are written and answers are awaited on
-// the exporter's thread. What is kept and what is dropped: export_policy.h.
+// The core thread copies a request into a queue, and that is all it does. Spans are written and answers are awaited on the
+// exporter's thread; names are looked up beside it (net/host_resolver.h). What is kept and what is dropped: export_policy.h.
 //
 // Threads: push() and counters() from any; the others from one.
 #pragma once
@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "net/host_resolver.h"
 #include "net/http_channel.h"
 #include "node/traces/otlp_json.h"
 
@@ -26,6 +27,7 @@ struct SpanExporterOptions {
   Duration patience = std::chrono::seconds(10);  // for an answer
   Duration last_patience =
       std::chrono::seconds(1);  // for all that waits when the node stops; what is left then is lost
+  net::HostResolver::LookUp look_up = net::look_up_host;
 };
 
 // "http://HOST:PORT", "https://HOST:PORT" or "unix:/PATH"; the first two with a path, without which it is /v1/traces. kInvalidArgument names
@@ -45,7 +47,7 @@ class SpanExporter {
 
   // kInvalidArgument: the system's authorities cannot be read, for https. Starts the thread.
   static Result<std::unique_ptr<SpanExporter>> create(SpanExporterOptions options);
-  ~SpanExporter();  // after last_patience at most, but for a resolver that hangs
+  ~SpanExporter();  // after last_patience at most
 
   void push(TracedRequest request);
   Counters counters() const;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -133,6 +134,26 @@ TEST(SpanExporter, ACollectorThatTakesAPartSaysHowMuch) {
     ASSERT_TRUE(soon([&] { return exporter->counters().exported == i; }));
   }
   EXPECT_EQ(exporter->counters().rejected_spans, 2u);
+}
+
+// A name server that says nothing holds the C library's resolver for as long as it likes.
+TEST(SpanExporter, ANameThatIsNeverFoundDoesNotHoldTheEnd) {
+  const auto end = std::make_shared<std::promise<void>>();
+  SpanExporterOptions options = options_for("http://collector.example:4318");
+  options.last_patience = 5ms;
+  std::atomic<int> asked = 0;
+  options.look_up = [&asked, ended = end->get_future().share(), end](const std::string& host, const std::string&) {
+    ++asked;
+    ended.wait_for(1min);
+    return net::look_up_host(host, "80");
+  };
+  auto exporter = SpanExporter::create(std::move(options)).value();
+  exporter->push(request());
+  ASSERT_TRUE(soon([&] { return asked == 1; }));
+  const Instant before = monotonic_now();
+  exporter.reset();
+  EXPECT_LT(monotonic_now() - before, 50s);
+  end->set_value();
 }
 
 // One that never answers, and nobody at all: places are bounded, what is beyond them is dropped, and the end does not wait.

@@ -28,9 +28,11 @@ bool write_all(int file, std::string_view bytes) {
   return true;
 }
 
-bool read_all(int file, std::string& out) {
+// A file of the other end's, which may be of any kind and as long as it says.
+bool read_all(int file, std::size_t most_bytes, std::string& out) {
   struct stat info {};
-  if (::fstat(file, &info) != 0) return false;
+  if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  if (info.st_size < 0 || std::cmp_greater(info.st_size, most_bytes)) return false;
   out.resize(static_cast<std::size_t>(info.st_size));
   std::size_t done = 0;
   while (done < out.size()) {
@@ -102,20 +104,28 @@ bool DeviceChannel::flush() {
   return true;
 }
 
+// EINPROGRESS: it belongs to a frame whose rest follows.
+int DeviceChannel::take_packet() {
+  if (const int error = receive_message(socket_.get(), message_, MSG_DONTWAIT); error != 0) return error;
+  if (message_.bytes.empty()) return ECONNRESET;
+  std::move(message_.fds.begin(), message_.fds.end(), std::back_inserter(ahead_));
+  if (ahead_.size() > limits_.descriptors || parts_.size() + message_.bytes.size() > limits_.bytes) return EMSGSIZE;
+  if (message_.bytes[0] == kPart) parts_.append(message_.bytes, 1);
+  return message_.bytes[0] == kAhead || message_.bytes[0] == kPart ? EINPROGRESS : 0;
+}
+
 int DeviceChannel::receive(std::string& frame, std::vector<UniqueFd>& descriptors) {
-  do {
-    if (const int error = receive_message(socket_.get(), message_, MSG_DONTWAIT); error != 0) return error;
-    if (message_.bytes.empty()) return ECONNRESET;
-    std::move(message_.fds.begin(), message_.fds.end(), std::back_inserter(ahead_));
-    if (message_.bytes[0] == kPart) parts_.append(message_.bytes, 1);
-  } while (message_.bytes[0] == kAhead || message_.bytes[0] == kPart);
+  int taken = EINPROGRESS;
+  for (int packets = 0; taken == EINPROGRESS && packets < kPacketsAtOnce; ++packets) taken = take_packet();
+  if (taken == EINPROGRESS) return EAGAIN;
+  if (taken != 0) return taken;
   descriptors = std::exchange(ahead_, {});
   if (message_.bytes[0] == kInline) {
     frame = std::exchange(parts_, {});
     frame.append(message_.bytes, 1);
     return 0;
   }
-  if (descriptors.empty() || !read_all(descriptors.front().get(), frame)) return EBADMSG;
+  if (descriptors.empty() || !read_all(descriptors.front().get(), limits_.bytes, frame)) return EBADMSG;
   descriptors.erase(descriptors.begin());
   return 0;
 }

@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,6 +78,71 @@ TEST(DeviceChannel, DescriptorsThatCannotBeKeptEndTheConnection) {
     while (last.find("error") == std::string::npos) last = ends.receive();
     return last == "error " + std::to_string(ECONNRESET);
   }));
+}
+
+// ---- what the other end may not make this one do. It is a device server that does as a stranger's code says.
+
+struct HostileEnd {
+  SocketPair pair = make_seqpacket_pair().value();
+  int socket = pair.first.get();
+  DeviceChannel node{std::move(pair.second), {.bytes = 1 << 20, .descriptors = 2}};
+  std::string frame;
+  std::vector<UniqueFd> descriptors;
+
+  void say(std::string_view packet, std::span<const int> with = {}) {
+    EXPECT_EQ(0, send_message(socket, packet, with, MSG_DONTWAIT));
+  }
+  int receive() { return node.receive(frame, descriptors); }
+};
+
+TEST(DeviceChannel, AFileThatSaysToBeEndlessIsRefused) {
+  HostileEnd end;
+  const UniqueFd file(::memfd_create("hole", MFD_CLOEXEC));
+  ASSERT_EQ(0, ::ftruncate(file.get(), off_t{1} << 50));
+  const int descriptor[] = {file.get()};
+  end.say("f", descriptor);
+  EXPECT_EQ(end.receive(), EBADMSG);
+}
+
+TEST(DeviceChannel, WhatIsNoFileIsNotRead) {
+  HostileEnd end;
+  int pipe[2];
+  ASSERT_EQ(0, ::pipe(pipe));
+  const UniqueFd reader(pipe[0]), writer(pipe[1]);
+  const int descriptor[] = {reader.get()};
+  end.say("f", descriptor);
+  EXPECT_EQ(end.receive(), EBADMSG);
+}
+
+TEST(DeviceChannel, PartsWithoutEndAreLeftOffAtTheBound) {
+  HostileEnd end;
+  const std::string part = "p" + std::string(kMaxMessageBytes / 2, 'x');
+  int error = EAGAIN;
+  for (int i = 0; i < 100 && error == EAGAIN; ++i) {
+    end.say(part);
+    error = end.receive();
+  }
+  EXPECT_EQ(error, EMSGSIZE);
+}
+
+TEST(DeviceChannel, DescriptorsWithoutEndAreLeftOffAtTheBound) {
+  HostileEnd end;
+  const int descriptor[] = {0};
+  for (int i = 0; i < 2; ++i) {
+    end.say("a", descriptor);
+    EXPECT_EQ(end.receive(), EAGAIN);
+  }
+  end.say("a", descriptor);
+  EXPECT_EQ(end.receive(), EMSGSIZE);
+}
+
+TEST(DeviceChannel, PacketsThatAreNoFrameAreTakenInTurns) {
+  HostileEnd end;
+  for (int i = 0; i < DeviceChannel::kPacketsAtOnce + 1; ++i) end.say("p");
+  end.say("iwhole");
+  EXPECT_EQ(end.receive(), EAGAIN) << "others have their turn";
+  EXPECT_EQ(end.receive(), 0);
+  EXPECT_EQ(end.frame, "whole");
 }
 
 }  // namespace

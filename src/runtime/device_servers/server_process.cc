@@ -12,6 +12,9 @@ namespace {
 
 using Wait = boost::asio::posix::stream_descriptor;
 
+constexpr int kFramesAtOnce = 16;    // a server that talks without end does not keep the loop
+constexpr int kLastFrames = 4096;    // more than a socket holds
+
 std::vector<std::string> words_of(const ServerProcess::Options& options, std::vector<std::string> words) {
   words.insert(words.end(), {options.program, "device-server"});
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
@@ -41,27 +44,31 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::start(boost::asio::io_cont
 }
 
 ServerProcess::ServerProcess(boost::asio::io_context& io, UniqueFd socket, Events events)
-    : channel_(std::move(socket)),
+    : channel_(std::move(socket), kServerSays),
       socket_(io, ::fcntl(channel_.socket(), F_DUPFD_CLOEXEC, 0)),
       events_(std::move(events)) {}
 
 void ServerProcess::on_end(const std::string& reason) {
   const Lifetime::Watch life = life_.watch();
-  on_readable();  // what it said last
+  take_frames(kLastFrames);  // what it said last
   if (!life.ended()) events_.gone(reason);
 }
 
 void ServerProcess::wait_for_frames() {
-  socket_.async_wait(Wait::wait_read, life_.on_success([this] { on_readable(); }));
+  socket_.async_wait(Wait::wait_read, life_.on_success([this] { take_frames(kFramesAtOnce); }));
 }
 
-void ServerProcess::on_readable() {
+void ServerProcess::take_frames(int most) {
   const Lifetime::Watch life = life_.watch();
   std::string bytes;
   std::vector<UniqueFd> descriptors;
-  while (true) {
+  for (int frames = 0; frames < most; ++frames) {
     const int error = channel_.receive(bytes, descriptors);
     if (error == EAGAIN) return wait_for_frames();
+    if (error == EMSGSIZE || error == EBADMSG) {
+      spdlog::error("device server {}: a frame is larger than it may be, or no frame", pid());
+      return kill();
+    }
     if (error != 0) return;  // its end follows
     auto frame = wire::decode_frame_to_node(bytes);
     if (!frame) {
@@ -71,6 +78,7 @@ void ServerProcess::on_readable() {
     events_.frame(*std::move(frame));
     if (life.ended()) return;
   }
+  wait_for_frames();
 }
 
 void ServerProcess::send(const wire::FrameToServer& frame, std::span<const int> descriptors) {

@@ -44,7 +44,7 @@ class ServerProcess {
   ServerProcess(boost::asio::io_context& io, UniqueFd socket, Events events);
   void wait_for_frames();
   void on_end(const std::string& reason);
-  void on_readable();
+  void take_frames(int most);
   void flush();
 
   DeviceChannel channel_;
