@@ -98,6 +98,9 @@ portable: packages ## build-portable: runs on any Linux with glibc 2.35 or newer
 package: packages ## dist/: a tarball, Debian packages and a Python wheel (docs/how-to/install.md)
 	@tools/package
 
+image: package ## dist/: an OCI image of a node, made without a daemon by debootstrap and umoci; needs root
+	@tools/image
+
 package-check: package ## each package in a clean Debian 12: install, serve, invoke, upgrade, remove, purge
 	@tools/python-env tests/requirements.txt build/venv
 	@FAIRLEAD_PACKAGES=all build/venv/bin/python -m pytest -q -rs --durations=0 tests/packages

@@ -178,12 +178,18 @@ class Client:
     # ---- functions
 
     def deploy(self, name: str, folder: str | pathlib.Path, upload: bool | None = None, share: Share | None = None,
-               **configuration: Any) -> None:
+               in_place: bool = False, **configuration: Any) -> None:
         """Creates function `name` from a folder, or replaces its code. upload: send an archive, as is done for a node
-        elsewhere; one on this machine reads the folder itself. share: a fairlead.Share. `configuration`: fields of
-        CreateFunction. A share that the node cannot keep is a RequestError that says what is lacking, and changes nothing."""
-        code = _archive(pathlib.Path(folder)) if (not self.is_local if upload is None else upload) else \
-            {"Folder": str(pathlib.Path(folder).resolve())}
+        elsewhere; one on this machine reads the folder itself. in_place: a node on this machine runs the folder where it lies,
+        without a copy and of any size. share: a fairlead.Share. `configuration`: fields of CreateFunction. A share that the node
+        cannot keep is a RequestError that says what is lacking, and changes nothing."""
+        if in_place and (upload or not self.is_local):
+            raise ValueError("in_place: a node runs a folder of its own machine, and nothing is sent")
+        place = {"Folder": str(pathlib.Path(folder).resolve())}
+        if in_place:
+            code: dict[str, Any] = {**place, "InPlace": True}
+        else:
+            code = _archive(pathlib.Path(folder)) if (not self.is_local if upload is None else upload) else place
         self._tasks.pop(name, None)
         if share is not None:
             configuration["Tags"] = {**configuration.get("Tags", {}), **share.tags()}

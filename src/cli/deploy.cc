@@ -43,6 +43,7 @@ struct Options {
   std::optional<std::string> description;
   std::optional<std::string> handler;
   bool upload = false;
+  bool in_place = false;
 };
 
 Result<Json> pairs(const std::vector<std::string>& texts, const std::string& flag) {
@@ -108,6 +109,7 @@ std::string image_uri(const std::string& image) {
 
 Result<Json> code_of(Cli& cli, const Options& options) {
   if (!options.image.empty()) return Json{{"ImageUri", image_uri(options.image)}};
+  if (options.in_place) return folder_in_place_as_code(cli.node(), options.folder);
   return folder_as_code(cli.node(), options.folder, options.upload);
 }
 
@@ -143,7 +145,9 @@ void print_result(Cli& cli, const Options& options, const Json& function, bool c
     cli.out() << function.dump(2) << "\n";
     return;
   }
-  const std::string size = options.image.empty() ? format_bytes(function.value("CodeSize", 0.0)) : "image";
+  const std::string size = options.in_place        ? "in place"
+                           : options.image.empty() ? format_bytes(function.value("CodeSize", 0.0))
+                                                   : "image";
   cli.out() << fmt::format("{} {} ({}, sha256 {})\n", created ? "created" : "updated", options.name, size,
                            function.value("CodeSha256", ""));
   cli.err() << fmt::format("next: fairlead invoke {0} -d '{{}}'   fairlead logs {0} -f   fairlead top\n", options.name);
@@ -259,6 +263,13 @@ int run_deploy(Cli& cli, Options options) {
   if (!options.image.empty() || !is_python_function(what)) {
     return deploy_folder(cli, options, Json::object(), Json::object());
   }
+  if (options.in_place) {
+    return cli.report(
+        {Errc::kInvalidArgument,
+         fmt::format("--in-place: {} is built into a folder that is gone afterwards; what runs in place is "
+                     "a folder with a bootstrap",
+                     what)});
+  }
   const Result<BuiltFunction> built = BuiltFunction::build(what, options.folder.empty() ? "" : options.name);
   if (!built) return cli.report(built.error());
   options.name = built->name();
@@ -355,7 +366,13 @@ void add_deploy(Cli& cli) {
       ->check(CLI::Range(0, 100'000));
   command.add_option("--description", options->description, "What the function does");
   command.add_option("--handler", options->handler, "Passed to the function as _HANDLER [bootstrap]");
-  command.add_flag("--upload", options->upload, "Send an archive even to a node on this machine");
+  CLI::Option* const upload =
+      command.add_flag("--upload", options->upload, "Send an archive even to a node on this machine");
+  command
+      .add_flag("--in-place", options->in_place,
+                "Run the folder where it lies, without a copy and of any size; what changes in it is seen")
+      ->excludes(upload)
+      ->excludes("--image");
 }
 
 }  // namespace fairlead::cli

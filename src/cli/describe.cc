@@ -110,6 +110,8 @@ std::string description_of(const Json& function, const Json& live, const Json& s
   row("State", configuration.value("State", "-"));
   row("Description", configuration.value("Description", ""));
   const bool is_image = configuration.value("PackageType", "") == "Image";
+  const Json code = function.value("Code", Json::object());
+  if (code.value("InPlace", false)) row("Folder", code.value("Folder", "") + ", in place");
   if (!is_image) row("Handler", configuration.value("Handler", ""));
   row("Memory", fmt::format("{} MiB", configuration.value("MemorySize", 0)));
   row("Timeout", fmt::format("{} s", configuration.value("Timeout", 0)));

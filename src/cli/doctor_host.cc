@@ -22,6 +22,7 @@
 #include "cli/places.h"
 #include "node/serve_options.h"
 #include "runtime/egress_network.h"
+#include "runtime/writable_folder.h"
 
 namespace fairlead::cli {
 namespace {
@@ -177,6 +178,19 @@ std::vector<Check> check_device_memory() {
   return checks;
 }
 
+// Tried where volumes mostly are; leaves nothing.
+Check check_writable_volumes() {
+  constexpr const char* kName = "Writable volumes";
+  if (geteuid() != 0) return {Level::kOk, kName, "of this user's own folders", ""};
+  std::filesystem::path folder = "/srv";
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) folder = "/var/lib";
+  const Status mapped = try_mapped_mount(folder);
+  if (mapped) return {Level::kOk, kName, fmt::format("idmapped mounts work in {}", folder.string()), ""};
+  return {Level::kWarn, kName, mapped.error().message,
+          "only functions that write to volumes need it: offer folders of another file system"};
+}
+
 std::vector<Check> check_tools() {
   std::vector<Check> checks;
   for (const char* tool : {"crun", "skopeo", "umoci"}) {
@@ -188,6 +202,7 @@ std::vector<Check> check_tools() {
           {Level::kWarn, tool, "not in $PATH", fmt::format("only container images need it: apt install {}", tool)});
   }
   checks.push_back(check_way_out());
+  checks.push_back(check_writable_volumes());
   return checks;
 }
 

@@ -16,8 +16,24 @@ Result<Json> folder_as_code(NodeClient& node, const std::string& folder, bool up
     return Json{{"Folder", fs::canonical(folder, ignored).string()}};
   }
   Result<std::string> zip = zip_folder(folder);
+  if (!zip && zip.error().code == Errc::kTooLarge) {
+    return fail(Errc::kTooLarge, "{}; deployed on the node's own machine with --in-place it may be of any size",
+                zip.error().message);
+  }
   if (!zip) return fail(zip.error());
   return Json{{"ZipFile", base64_encode(*zip)}};
+}
+
+Result<Json> folder_in_place_as_code(const NodeClient& node, const std::string& folder) {
+  if (!node.may_name_folders()) {
+    return fail(Errc::kInvalidArgument,
+                "--in-place: the node runs a folder of its own machine, for its operator at a loopback address or its "
+                "socket; without --in-place the folder is sent");
+  }
+  std::error_code error;
+  const fs::path place = fs::canonical(folder, error);
+  if (error) return fail(errno_error(error.value(), "find " + folder));
+  return Json{{"Folder", place.string()}, {"InPlace", true}};
 }
 
 Status check_function_folder(const std::string& folder) {

@@ -203,6 +203,7 @@ struct NodeStatus {
   Duration uptime{0};
   Duration global_virtual_time{0};
   bool draining = false;
+  bool is_gateway = false;  // it runs nothing, and gives every call to other nodes
   std::size_t queued = 0;
   CoreCounters counters;
   std::vector<FunctionStatus> functions;  // by name
@@ -240,9 +241,10 @@ struct TimedLog {
   std::vector<Mark> marks;  // in order; of what stands before the first nothing is known
 };
 
-struct CodeSource {    // one of the three
-  std::string zip;     // raw bytes of a zip file
-  std::string folder;  // absolute path on the node's machine; operators on loopback or the unix socket only
+struct CodeSource {       // one of the three
+  std::string zip;        // raw bytes of a zip file
+  std::string folder;     // absolute path on the node's machine; operators on loopback or the unix socket only
+  bool in_place = false;  // the folder itself is what runs, no copy of it
   std::optional<std::uint32_t> reader = {};  // the user with whose rights folder or layout is read; empty: the node's
   std::string image;  // reference of an OCI image; a layout on the node's machine only for the same clients
 };

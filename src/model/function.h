@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_identity.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "model/device.h"
@@ -76,7 +77,9 @@ struct FunctionRecord {
   std::string code_path;  // directory with the unpacked code, `bootstrap` in it, or with an image's `rootfs`;
                           // content-addressed, immutable
   std::optional<FunctionImage> image;  // when package_type is kImage
-  std::string revision_id;             // changes with every update
+  std::optional<FileIdentity> in_place =
+      {};  // code_path is the author's own folder, this one, and no copy; it may change, and code_bytes is 0
+  std::string revision_id;  // changes with every update
   std::int64_t last_modified_ms = 0;
   std::optional<int> reserved_concurrency;
   std::vector<std::string> seats;  // UUIDs of the devices where instances are kept, one for each; where they were last

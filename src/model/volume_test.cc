@@ -60,6 +60,43 @@ TEST(Volume, AnothersVolumeIsNotNamed) {
   EXPECT_THAT(volumes_of({}, {{"gpu:volumes", "x"}}).error().message, HasSubstr("but: none"));
 }
 
+TEST(Volume, OneForWritingIsATenants) {
+  EXPECT_EQ(*parse_volume("out=/srv/out:vision:rw"), (Volume{"out", "/srv/out", "vision", true}));
+  EXPECT_THAT(refused("out=/srv/out:rw"), HasSubstr("out=/srv/out:TENANT:rw"));
+  EXPECT_NE(refused("out=/srv/out::rw"), "taken");
+  EXPECT_NE(refused("out=/srv/out:vision:ro"), "taken");
+  EXPECT_NE(refused("out=/srv/out:vision:rw:rw"), "taken");
+}
+
+TEST(Volume, AFunctionWritesWhereItWasOfferedAndAskedFor) {
+  const std::vector<Volume> offered = {{"out", "/srv/out", "vision", true}, {"weights", "/srv/weights", "vision"}};
+  const auto of = [&](const char* names) {
+    return volumes_of(offered, {{"gpu:volumes", names}, {"gpu:tenant", "vision"}});
+  };
+  EXPECT_TRUE(of("out:rw")->at(0).writable);
+  EXPECT_FALSE(of("out")->at(0).writable);
+  for (const char* both : {"out out:rw", "out:rw out"}) {
+    ASSERT_EQ(of(both)->size(), 1u);
+    EXPECT_TRUE(of(both)->at(0).writable) << both;
+  }
+  EXPECT_THAT(of("weights:rw").error().message, HasSubstr("'weights' is for reading only"));
+  EXPECT_THAT(volumes_of(offered, {{"gpu:volumes", "out:rw"}, {"gpu:tenant", "shop"}}).error().message,
+              HasSubstr("no volume 'out', but: none"));
+}
+
+TEST(Volume, NoneIsSeenOrWrittenThroughAnother) {
+  const Volume all{"all", "/srv", ""}, inner{"inner", "/srv/inner", "vision"};
+  EXPECT_TRUE(check_apart({all, {"more", "/srv/more", ""}}));
+  EXPECT_THAT(check_apart({all, inner}).error().message, HasSubstr("inner is for vision alone, and all has it too"));
+  for (const Volume& written : {Volume{"out", "/srv/inner/out", "vision", true}, Volume{"out", "/srv", "vision", true},
+                                Volume{"out", "/srv/inner", "vision", true}}) {
+    EXPECT_THAT(check_apart({inner, written}).error().message, HasSubstr("functions may write to one"))
+        << written.folder;
+    EXPECT_FALSE(check_apart({written, inner})) << written.folder;
+  }
+  EXPECT_TRUE(check_apart({inner, {"out", "/srv/inner-out", "vision", true}}));
+}
+
 TEST(Volume, ATagNamesAtLeastOneAndAtMostSixteen) {
   EXPECT_THAT(volumes_of(kOffered, {{"gpu:volumes", "  "}}).error().message, HasSubstr("names 0 volumes"));
   std::vector<Volume> many;

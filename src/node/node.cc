@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <filesystem>
 #include <utility>
 
 #include "base/check.h"
@@ -52,9 +53,24 @@ void count_memory(const Core& core, Functions& functions, UsageMeter& usage) {
 
 // What a function asks for, and the operator or its tenant has to have given.
 Status check_given(const NodeOptions& options, const FunctionConfig& config) {
-  if (const auto volumes = volumes_of(options.volumes, config.tags); !volumes) return fail(volumes.error());
+  const auto volumes = volumes_of(options.volumes, config.tags);
+  if (!volumes) return fail(volumes.error());
+  const auto is_written = [](const Volume& volume) { return volume.writable; };
+  if (config.package_type == PackageType::kImage && std::any_of(volumes->begin(), volumes->end(), is_written)) {
+    return fail(
+        Errc::kInvalidArgument,
+        "tag {} asks for a volume to write to, and PackageType is Image: an image has users of its own, and reads "
+        "volumes",
+        kVolumesTag);
+  }
   if (const auto egress = egress_for(options.host, config.tags); !egress) return fail(egress.error());
   return check_secrets(options.secrets, config);
+}
+
+InPlaceTerms in_place_terms(const NodeOptions& options) {
+  std::error_code ignored;
+  const std::filesystem::path state = std::filesystem::weakly_canonical(options.state_dir, ignored);
+  return {.obstacle = options.in_place_obstacle, .state_dir = state, .volumes = options.volumes};
 }
 
 ProgramRunnerOptions program_options(const NodeOptions& options) {
@@ -64,6 +80,7 @@ ProgramRunnerOptions program_options(const NodeOptions& options) {
           .models = options.models,
           .secrets = options.secrets,
           .volumes = options.volumes,
+          .in_place = in_place_terms(options),
           .forked = options.give_up_rights};
 }
 
@@ -176,6 +193,7 @@ Status Node::open() {
                                                [this](const RegisteredFunction& function) { forget_flow(function); });
   events_->set_versions(control_->versions());
   if (kept_.shared != nullptr) control_->share(*kept_.shared);
+  control_->set_in_place(in_place_terms(options_));
   const auto devices = [this] {
     std::vector<Device> there;
     if (!gpus_) return there;

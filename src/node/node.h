@@ -76,6 +76,7 @@ struct NodeOptions {
   RingBudget::Bounds pipeline_memory = {};
   Duration pipeline_idle = std::chrono::seconds(30);  // without a call, before others may have a pipeline's slices
   std::vector<Volume> volumes;                        // that functions may ask for
+  std::string in_place_obstacle;                      // why no function may run its folder in place; "": it may
   SecretSource secrets;                               // none: no function may refer to one
   const RequestSinks* sinks = &kNoSinks;              // who outlives the node
   std::function<Status()> give_up_rights = {};        // of this process, once the spawner is forked; none: it keeps all

@@ -176,6 +176,12 @@ Result<InstanceSpec> ProgramRunner::describe(const StartOrder& order) const {
   spec.version = version_name(record.version);
   spec.handler = config.handler;
   spec.code_path = record.code_path;
+  if (record.in_place) {
+    spec.code_identity = record.in_place;
+    if (Status may = check_in_place(record.code_path, tenant_of(config.tags), options_.in_place); !may) {
+      return fail(may.error());
+    }
+  }
   if (record.image) {
     const GpuAccess access = container_gpu_access(options_.gpu_access, order.gpu.value() - 1);
     spec.binds = access.binds;
@@ -189,7 +195,9 @@ Result<InstanceSpec> ProgramRunner::describe(const StartOrder& order) const {
   if (!volumes) return fail(volumes.error());
   // By a name that only a folder has: a file that took its place would stay a mount point of its kind. Nobody looks here whether it is one,
   // since a disk that does not answer would hold up the loop.
-  for (const Volume& volume : *volumes) spec.binds.push_back({volume.folder + "/", volume.folder, false});
+  for (const Volume& volume : *volumes) {
+    spec.binds.push_back({volume.folder + "/", volume.folder, volume.writable, volume.writable});
+  }
   Result<EgressTerms> egress = egress_for(options_.host, config.tags);
   if (!egress) return fail(egress.error());
   spec.egress = *std::move(egress);

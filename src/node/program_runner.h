@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 
+#include "model/in_place.h"
 #include "model/volume.h"
 #include "node/gpu_access.h"
 #include "node/gpu_pacers.h"
@@ -34,6 +35,7 @@ struct ProgramRunnerOptions {
   std::optional<ModelHostOptions> models;  // none: programs keep no models together; socket_dir is the runner's
   SecretSource secrets;
   std::vector<Volume> volumes;          // that functions may ask for
+  InPlaceTerms in_place;                // which folders may be a function's code without a copy
   std::function<Status()> forked = {};  // called when the spawner is, and this process has one thread yet
 };
 

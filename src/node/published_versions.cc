@@ -185,6 +185,12 @@ Status PublishedVersions::check_publish(const PublishRequest& request, const Reg
         "{} is a pipeline, which holds slices of GPUs for itself: it has no versions; deploy it under another name",
         request.function);
   }
+  if (function.record.in_place) {
+    return fail(Errc::kInvalidArgument,
+                "{} runs in place from {}, which may change, and a version never does: deploy a copy of it, without "
+                "--in-place (Code.InPlace), and publish that",
+                request.function, function.record.code_path);
+  }
   if (!request.code_sha256.empty() && request.code_sha256 != function.record.code_sha256) {
     return fail(Errc::kInvalidArgument, "CodeSha256 is '{}', but that of the code of {} is '{}'; read it again",
                 request.code_sha256, request.function, function.record.code_sha256);

@@ -37,6 +37,7 @@
 #include "node/usage_meter.h"
 #include "runtime/device_server/command_line.h"
 #include "runtime/egress_network.h"
+#include "runtime/writable_folder.h"
 #include "store/state_lock.h"
 
 namespace fairlead {
@@ -131,6 +132,15 @@ void set_task_lanes(const ServeOptions& options, CoreOptions& core) {
   }
 }
 
+// A call may be answered by any node of a cluster, and a folder is on one machine.
+std::string in_place_obstacle(const ServeOptions& options) {
+  const char* const why = !options.store.empty() ? "--store, a store that other nodes have too"
+                          : !options.peers.empty() || !options.advertise.empty() ? "--peer"
+                                                                                 : nullptr;
+  if (why == nullptr) return "";
+  return fmt::format("this node is one of a cluster ({}), whose other machines do not have the folder", why);
+}
+
 NodeOptions node_options(const ServeOptions& options, const std::string& state_dir, const GpuLibrary& gpu) {
   NodeOptions node;
   node.state_dir = state_dir;
@@ -168,6 +178,7 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
     node.images.launcher = image_tool_launcher(jail_root, options.registries);
   }
   node.volumes = options.volumes;
+  node.in_place_obstacle = in_place_obstacle(options);
   node.host.egress = options.egress;
   node.images.registries = RegistryRules::parse(options.registries).value_or(RegistryRules());
   // MIG slices are made by who has CAP_SYS_ADMIN: NVIDIA's driver asks for that.
@@ -281,14 +292,10 @@ Status check_volume(const Volume& volume) {
 Status check_volumes(const std::vector<Volume>& volumes) {
   for (const Volume& volume : volumes) {
     if (Status valid = check_volume(volume); !valid) return valid;
-    for (const Volume& outer : volumes) {
-      if (volume.tenant.empty() || volume.tenant == outer.tenant || !volume.folder.starts_with(outer.folder + "/"))
-        continue;
-      return fail(Errc::kInvalidArgument, "volume {} is for {} alone, and {} has it too: its folder {} lies in {}",
-                  volume.name, volume.tenant, outer.name, volume.folder, outer.folder);
-    }
+    const Status written = volume.writable ? check_writable_folder(volume.folder) : Status();
+    if (!written) return fail(written.error().code, "volume {}: {}", volume.name, written.error().message);
   }
-  return {};
+  return check_apart(volumes);
 }
 
 // While this process has one thread. A machine that has none runs functions all the same, but for those that ask for one.

@@ -181,12 +181,13 @@ Status add_registries(std::vector<std::string>& registries, std::string text) {
 }
 
 SettingType<Volume> volume_entry() {
-  return {.form = "NAME=FOLDER[:TENANT]",
-          .bound = "NAME=FOLDER or NAME=FOLDER:TENANT",
+  return {.form = "NAME=FOLDER[:TENANT[:rw]]",
+          .bound = "NAME=FOLDER, NAME=FOLDER:TENANT or NAME=FOLDER:TENANT:rw",
           .read = parse_volume,
           .write = [](const Volume& volume) {
             const std::string entry = volume.name + "=" + volume.folder;
-            return volume.tenant.empty() ? entry : entry + ":" + volume.tenant;
+            if (volume.tenant.empty()) return entry;
+            return entry + ":" + volume.tenant + (volume.writable ? ":rw" : "");
           }};
 }
 
@@ -350,7 +351,8 @@ ServeSettings image_settings() {
       ServeSetting::list<Volume>("volume", &Options::volumes, volume_entry(),
                                  "Folder of this machine that a function with the tag gpu:volumes = NAME sees, read "
                                  "only and at the same path; "
-                                 "with :TENANT only functions of that tenant. May be repeated",
+                                 "with :TENANT only functions of that tenant, and with :rw those write to it that ask "
+                                 "for NAME:rw. May be repeated",
                                  add_volume)
           .by_default("no folders"),
       ServeSetting::list<EgressGrant>(

@@ -10,6 +10,13 @@ namespace fairlead {
 
 Result<std::vector<std::string>> trial_samples(const FunctionRecord& record, const SamplesTag& samples) {
   if (samples.file.empty()) return samples.payloads;
+  if (record.in_place) {  // the node would read, with its rights, what the function's own user may not
+    return fail(
+        Errc::kInvalidArgument,
+        "tag {} is '{}', but {} runs its folder in place, of which the node reads nothing: put the samples into "
+        "the tag itself",
+        kSamplesTag, samples.file, record.name);
+  }
   const std::string path = record.code_path + "/" + samples.file;
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat info {};

@@ -188,13 +188,14 @@ Result<UniqueFd> Instance::open() {
 }
 
 StartOrder Instance::order() const {
-  StartOrder order{.instance = spec_.instance.value(),
-                   .environment = sandbox_environment(spec_),
-                   .binds = {{spec_.code_path, kTaskDir, false}, {socket_path_, kRuntimeSocketPath, true}},
-                   .memory_limit = spec_.memory_limit,
-                   .tmp_limit = spec_.tmp_limit,
-                   .max_processes = spec_.max_processes,
-                   .uid = init_.uid.value_or(0)};
+  StartOrder order{
+      .instance = spec_.instance.value(),
+      .environment = sandbox_environment(spec_),
+      .binds = {{spec_.code_path, kTaskDir, false, spec_.code_identity}, {socket_path_, kRuntimeSocketPath, true}},
+      .memory_limit = spec_.memory_limit,
+      .tmp_limit = spec_.tmp_limit,
+      .max_processes = spec_.max_processes,
+      .uid = init_.uid.value_or(0)};
   if (!spec_.egress.asked.is_none()) {
     order.egress_asked = spec_.egress.asked.text();
     order.egress_granted = spec_.egress.granted.text();
@@ -203,7 +204,9 @@ StartOrder Instance::order() const {
     order.binds.push_back({spec_.shim->library, kShimLibraryPath, false});
     order.binds.push_back({spec_.shim->socket, kShimSocketPath, true});
   }
-  for (const InstanceSpec::Bind& bind : spec_.binds) order.binds.push_back({bind.source, bind.target, bind.writable});
+  for (const InstanceSpec::Bind& bind : spec_.binds) {
+    order.binds.push_back({bind.source, bind.target, bind.writable, {}, bind.as_owner});
+  }
   if (spec_.container) return container_order(std::move(order), *spec_.container, context_.seccomp);
   return order;
 }

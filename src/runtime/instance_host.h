@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_identity.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/units.h"
@@ -40,6 +41,7 @@ struct InstanceSpec {
   std::string version = "$LATEST";
   std::string handler;
   std::string code_path;                           // mounted read-only at /var/task; `bootstrap` is executed there
+  std::optional<FileIdentity> code_identity;       // of an author's own folder: no start if another is found there
   std::map<std::string, std::string> environment;  // the author's and the platform's, AWS_* excluded (added here)
   Bytes memory_limit{0};       // host memory (cgroup where the machine has it, else RLIMIT_DATA); 0: none
   Bytes tmp_limit = mib(512);  // private /tmp
@@ -49,6 +51,7 @@ struct InstanceSpec {
     std::string source;
     std::string target;
     bool writable = false;
+    bool as_owner = false;  // as MountBind has it
   };
   std::optional<ShimAccess> shim;
   std::vector<Bind> binds;  // GPU libraries, device files, the software GPU's state folder

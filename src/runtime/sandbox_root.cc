@@ -75,6 +75,19 @@ Result<UniqueFd> clone_tree(const std::string& source) {
   return tree;
 }
 
+// Of the very folder that was looked at, whatever its name leads to meanwhile: an author's own, or one that is written to as its owner.
+Result<UniqueFd> clone_unlinked_tree(const std::string& source, const std::optional<FileIdentity>& identity) {
+  const Result<UniqueFd> folder = identity ? open_same_folder(source, *identity) : open_unlinked_folder(source);
+  if (!folder) {
+    return fail(Errc::kUnavailable, "{}; put it back{}", folder.error().message,
+                identity ? ", or deploy the function again" : "");
+  }
+  UniqueFd tree(static_cast<int>(
+      ::syscall(SYS_open_tree, folder->get(), "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH)));
+  if (!tree) return fail(errno_error(errno, "open_tree " + source));
+  return tree;
+}
+
 Status set_attributes(int tree, std::uint64_t attributes, const std::string& what) {
   mount_attr attr{};
   attr.attr_set = attributes;
@@ -208,13 +221,17 @@ Status build_template(const std::string& dir) {
   return make_file(dir + kRuntimeSocketPath, "");
 }
 
-Result<UniqueFd> detach_bind(const MountBind& bind) {
-  Result<UniqueFd> tree = clone_tree(bind.source);
+Result<UniqueFd> detach_bind(const MountBind& bind, const std::optional<MappedUser>& user) {
+  const bool is_itself = bind.identity || bind.as_owner;
+  Result<UniqueFd> tree = is_itself ? clone_unlinked_tree(bind.source, bind.identity) : clone_tree(bind.source);
   if (!tree) return tree;
   std::uint64_t attributes = MOUNT_ATTR_NOSUID;
   if (!bind.writable) attributes |= MOUNT_ATTR_RDONLY;
   if (!is_device(bind.source)) attributes |= MOUNT_ATTR_NODEV;
   if (auto status = set_attributes(tree->get(), attributes, bind.source); !status) return fail(status.error());
+  if (bind.as_owner && user) {
+    if (auto status = map_owner(tree->get(), bind.source, *user); !status) return fail(status.error());
+  }
   return tree;
 }
 

@@ -10,6 +10,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "base/unique_fd.h"
 #include "base/units.h"
 #include "runtime/spawn_protocol.h"
+#include "runtime/writable_folder.h"
 
 namespace fairlead {
 
@@ -32,8 +34,9 @@ inline constexpr const char* kShimLibraryPath = "/run/fairlead/libfairlead-shim.
 // umask 022.
 Status build_template(const std::string& dir);
 
-// In the spawner: a detached copy of what is to be bound, with its flags set; survives the sender's closing it.
-Result<UniqueFd> detach_bind(const MountBind& bind);
+// In the spawner: a detached copy of what is to be bound, with its flags set; survives the sender's closing it. `user`: whom the instance is on
+// the host; none: the node's own user.
+Result<UniqueFd> detach_bind(const MountBind& bind, const std::optional<MappedUser>& user);
 
 // In a sandbox before its order is known: private mounts, then the template becomes the root.
 Status enter_template(const std::string& dir);

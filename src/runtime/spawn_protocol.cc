@@ -63,6 +63,25 @@ class Reader {
   bool ok_ = true;
 };
 
+void write(Writer& out, const MountBind& bind) {
+  out.text(bind.source).text(bind.target).u64(bind.writable).u64(bind.as_owner).u64(bind.identity.has_value());
+  if (!bind.identity) return;
+  out.u64(bind.identity->device).u64(bind.identity->inode).u64(static_cast<std::uint64_t>(bind.identity->born_ns));
+}
+
+MountBind read_bind(Reader& in) {
+  MountBind bind{in.text(), in.text(), false};
+  bind.writable = in.u64() != 0;
+  bind.as_owner = in.u64() != 0;
+  if (in.u64() == 0) return bind;
+  FileIdentity identity;
+  identity.device = in.u64();
+  identity.inode = in.u64();
+  identity.born_ns = in.i64();
+  bind.identity = identity;
+  return bind;
+}
+
 }  // namespace
 
 std::string encode(const StartOrder& order) {
@@ -70,7 +89,7 @@ std::string encode(const StartOrder& order) {
   out.u64(order.instance).u64(order.environment.size());
   for (const std::string& entry : order.environment) out.text(entry);
   out.u64(order.binds.size());
-  for (const MountBind& bind : order.binds) out.text(bind.source).text(bind.target).u64(bind.writable);
+  for (const MountBind& bind : order.binds) write(out, bind);
   out.u64(order.memory_limit.count()).u64(order.tmp_limit.count()).u64(order.max_processes);
   out.text(order.container).u64(order.http_port).text(order.http_health);
   out.u64(order.uid).text(order.egress_asked).text(order.egress_granted);
@@ -99,9 +118,7 @@ Result<StartOrder> decode_start_order(std::string_view bytes) {
   order.instance = in.u64();
   for (std::uint64_t left = in.count(); left > 0; --left) order.environment.push_back(in.text());
   for (std::uint64_t left = in.count(); left > 0; --left) {
-    MountBind bind{in.text(), in.text(), false};
-    bind.writable = in.u64() != 0;
-    order.binds.push_back(std::move(bind));
+    order.binds.push_back(read_bind(in));
   }
   order.memory_limit = Bytes(in.i64());
   order.tmp_limit = Bytes(in.i64());

@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "base/file_identity.h"
 #include "base/result.h"
 #include "base/units.h"
 
@@ -20,6 +22,8 @@ struct MountBind {
   std::string source;  // on the host
   std::string target;  // absolute, in the sandbox
   bool writable = false;
+  std::optional<FileIdentity> identity = {};  // of a folder that must be that one still, and not behind a link
+  bool as_owner = false;                      // the function is the folder's owner there (writable_folder.h)
   bool operator==(const MountBind&) const = default;
 };
 

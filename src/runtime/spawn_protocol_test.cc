@@ -12,7 +12,10 @@ namespace {
 StartOrder example_order() {
   return {.instance = 7,
           .environment = {"A=1", "EMPTY=", "PATH=/usr/bin"},
-          .binds = {{"/srv/code", "/var/task", false}, {"/srv/state", "/run/state", true}},
+          .binds = {{"/srv/code", "/var/task", false},
+                    {"/srv/state", "/run/state", true},
+                    {"/srv/f", "/f", false, FileIdentity{1, 2, 3}},
+                    {"/srv/o", "/o", true, {}, true}},
           .memory_limit = mib(512),
           .tmp_limit = mib(64),
           .max_processes = 100,

@@ -169,8 +169,10 @@ Result<pid_t> Spawner::take_blank() {
 
 Result<std::vector<UniqueFd>> Spawner::detach_binds(const StartOrder& order) {
   std::vector<UniqueFd> mounts;
+  std::optional<MappedUser> user;
+  if (plan_.root) user = {.uid = order.uid != 0 ? static_cast<uid_t>(order.uid) : kSandboxUid, .gid = kSandboxUid};
   for (const MountBind& bind : order.binds) {
-    Result<UniqueFd> mount = detach_bind(bind);
+    Result<UniqueFd> mount = detach_bind(bind, user);
     if (!mount) return fail(mount.error());
     mounts.push_back(std::move(*mount));
   }

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/base64.h"
+#include "base/digest.h"
 #include "store/bundle_digest.h"
 #include "store/file_tree.h"
 #include "store/folder_source.h"
@@ -110,6 +112,33 @@ Status copy_tree(const store::FolderSource& source, store::FileTree& tree) {
   return {};
 }
 
+// Who runs it is another user than the node, where that is root, and the node's own elsewhere.
+bool may_be_run(std::uint32_t mode) {
+  return ::geteuid() != 0 || (mode & S_IXOTH) != 0;
+}
+
+Status check_program_in_place(const store::FolderSource& source, const std::string& folder) {
+  const Result<std::uint32_t> itself = source.mode_of("");
+  if (!itself) return fail(itself.error());
+  const Result<std::uint32_t> program = source.mode_of("bootstrap");
+  if (!program && program.error().code != Errc::kNotFound) return fail(program.error());
+  if (!program) {
+    return fail(
+        Errc::kInvalidArgument,
+        "{} has no file 'bootstrap' at its top level (the program that is started); a kernel task or a pipeline "
+        "is read once and copied: deploy it without InPlace",
+        folder);
+  }
+  if (!S_ISREG(*program)) {
+    return fail(Errc::kInvalidArgument, "'bootstrap' in {} must be a regular file, since it runs in place", folder);
+  }
+  if ((*program & (S_IXUSR | S_IXGRP | S_IXOTH)) != 0 && may_be_run(*program) && may_be_run(*itself)) return {};
+  return fail(Errc::kInvalidArgument,
+              "{0} runs in place as another user, who may not run its bootstrap: chmod o+rx {0} {0}/bootstrap, and o+r "
+              "what it reads",
+              folder);
+}
+
 template <typename Fill>
 Result<CodeBundle> store_bundle(const std::string& state_dir, Fill fill) {
   Result<store::Staging> staging = store::Staging::create(code_folder(state_dir));
@@ -130,7 +159,25 @@ Result<CodeBundle> store_folder(const std::string& state_dir, const std::string&
                                 std::optional<std::uint32_t> uid) {
   const Result<store::FolderSource> source = store::FolderSource::open(folder, uid);
   if (!source) return fail(source.error());
-  return store_bundle(state_dir, [&](store::FileTree& tree) { return copy_tree(*source, tree); });
+  auto bundle = store_bundle(state_dir, [&](store::FileTree& tree) { return copy_tree(*source, tree); });
+  if (!bundle && bundle.error().code == Errc::kTooLarge) {
+    return fail(Errc::kTooLarge,
+                "{}: {}; a folder of any size runs without a copy: fairlead deploy --in-place (Code.InPlace)", folder,
+                bundle.error().message);
+  }
+  return bundle;
+}
+
+Result<CodeBundle> folder_in_place(const std::string& folder, std::optional<std::uint32_t> uid,
+                                   const std::string& deployment) {
+  const auto source = store::FolderSource::open(folder, uid, store::FolderSource::Links::kRefused);
+  if (!source) return fail(source.error());
+  if (Status runs = check_program_in_place(*source, folder); !runs) return fail(runs.error());
+  const Result<FileIdentity> identity = source->identity();
+  if (!identity) return fail(identity.error());
+  const Digest named = sha256(folder + '\0' + to_text(*identity) + '\0' + deployment);
+  return CodeBundle{
+      .path = folder, .sha256 = base64_encode(as_text(named)), .bytes = 0, .image = {}, .in_place = *identity};
 }
 
 void remove_unused_bundles(const std::string& state_dir, const std::vector<std::string>& used) {

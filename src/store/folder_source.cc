@@ -20,7 +20,8 @@ constexpr std::size_t kMostNames = 100'000;  // in one folder: more than a bundl
 
 int open_at(int folder, const std::string& name, int flags, std::uint64_t resolve) {
   open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
+  if ((flags & O_PATH) == 0) how.flags |= O_NOCTTY | O_NONBLOCK;  // openat2() refuses what means nothing to it
   how.resolve = resolve;
   return static_cast<int>(::syscall(SYS_openat2, folder, name.c_str(), &how, sizeof how));
 }
@@ -51,13 +52,14 @@ Error FolderSource::denied(int error, const std::string& what) const {
   return errno_error(error, "Code.Folder: open " + what);
 }
 
-Result<FolderSource> FolderSource::open(const std::string& path, std::optional<std::uint32_t> uid) {
+Result<FolderSource> FolderSource::open(const std::string& path, std::optional<std::uint32_t> uid, Links links) {
   Result<UserRights> rights = UserRights::of(uid);
   if (!rights) return fail(rights.error());
   FolderSource source(path, UniqueFd(), std::move(*rights));
   const UserRights::Acting acting(source.rights_);
   // The way to it may lead over links, with the rights of who named it, but not into another process.
-  source.folder_.reset(open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, RESOLVE_NO_MAGICLINKS));
+  const std::uint64_t refused = links == Links::kRefused ? RESOLVE_NO_SYMLINKS : 0;
+  source.folder_.reset(open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, RESOLVE_NO_MAGICLINKS | refused));
   if (source.folder_ && is_of_kernel(source.folder_.get())) {
     return fail(Errc::kInvalidArgument, "code folder {} is the kernel's, where what is read depends on who reads",
                 path);
@@ -65,6 +67,9 @@ Result<FolderSource> FolderSource::open(const std::string& path, std::optional<s
   if (source.folder_) return source;
   if (errno == ENOENT || errno == ENOTDIR) {
     return fail(Errc::kNotFound, "code folder {} is not a folder", path);
+  }
+  if (errno == ELOOP && links == Links::kRefused) {
+    return fail(Errc::kInvalidArgument, "code folder {} is reached over a link: name the folder itself", path);
   }
   return fail(source.denied(errno, path));
 }
@@ -106,6 +111,14 @@ Result<std::vector<FolderSource::Entry>> FolderSource::list(const std::string& n
     found.push_back(std::move(entry));
   }
   return found;
+}
+
+Result<std::uint32_t> FolderSource::mode_of(const std::string& name) const {
+  Result<UniqueFd> there = open_inside(name, O_PATH | O_NOFOLLOW);
+  if (!there) return fail(there.error());
+  struct stat info {};
+  if (::fstat(there->get(), &info) != 0) return fail(errno_error(errno, "stat " + path_ + "/" + name));
+  return info.st_mode;
 }
 
 Result<UniqueFd> FolderSource::open_file(const std::string& name) const {

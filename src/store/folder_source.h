@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_identity.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "store/user_rights.h"
@@ -19,7 +20,10 @@ namespace fairlead::store {
 class FolderSource {
  public:
   // kNotFound: it is no folder; kForbidden: that user may not read it.
-  static Result<FolderSource> open(const std::string& path, std::optional<std::uint32_t> uid);
+  // Links on the way are followed with that user's rights, or refused.
+  enum class Links { kFollowed, kRefused };
+  static Result<FolderSource> open(const std::string& path, std::optional<std::uint32_t> uid,
+                                   Links links = Links::kFollowed);
 
   struct Entry {
     enum class Kind { kFolder, kFile, kLink, kOther };
@@ -31,6 +35,9 @@ class FolderSource {
   // Of one folder in it, "" for itself.
   Result<std::vector<Entry>> list(const std::string& name) const;
   Result<UniqueFd> open_file(const std::string& name) const;  // a regular one, for reading
+  // Of something in it, "" for itself: type and permissions. kNotFound: it is not there.
+  Result<std::uint32_t> mode_of(const std::string& name) const;
+  Result<FileIdentity> identity() const { return identity_of(folder_.get()); }
 
  private:
   FolderSource(std::string path, UniqueFd folder, UserRights rights)

@@ -90,6 +90,8 @@ constexpr std::string_view kMigrations[kSchemaVersion][14] = {
      "CREATE TRIGGER tally_version_gone AFTER DELETE ON versions BEGIN UPDATE tally SET changes = changes + 1; END",
      "CREATE TRIGGER tally_alias_set AFTER INSERT ON aliases BEGIN UPDATE tally SET changes = changes + 1; END",
      "CREATE TRIGGER tally_alias_gone AFTER DELETE ON aliases BEGIN UPDATE tally SET changes = changes + 1; END"},
+    // Which folder a function runs in place (base/file_identity.h), '' for one of a copy.
+    {"ALTER TABLE functions ADD COLUMN in_place TEXT NOT NULL DEFAULT ''"},
 };
 
 Result<std::int64_t> read_integer(Database& database, std::string_view sql) {

@@ -10,7 +10,7 @@
 
 namespace fairlead::store {
 
-inline constexpr int kSchemaVersion = 11;
+inline constexpr int kSchemaVersion = 12;
 
 std::string database_path(const std::string& state_dir);
 

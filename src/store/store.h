@@ -122,12 +122,18 @@ struct CodeBundle {
   std::string path;
   std::string sha256;  // as Lambda reports it: base64 for code, hexadecimal for an image
   std::int64_t bytes = 0;
-  std::optional<FunctionImage> image;  // when it is one, see image_store.h
+  std::optional<FunctionImage> image;         // when it is one, see image_store.h
+  std::optional<FileIdentity> in_place = {};  // when it is no copy: FunctionRecord has it
 };
 Result<CodeBundle> store_zip(const std::string& state_dir, std::string_view zip);  // untrusted input
 // `deploy` from a folder, read with the rights of that user; empty: the node's own.
 Result<CodeBundle> store_folder(const std::string& state_dir, const std::string& folder,
                                 std::optional<std::uint32_t> uid = {});
+// The folder itself, of any size, for `deploy --in-place`: opened with the rights of that user, no link followed on the way. Nothing in it is
+// changed, so its program must be one that an instance may run, who is another user; it is no kernel task. sha256 names this deployment,
+// by `deployment`, which is another each time, and not what is in the folder. kInvalidArgument says what is wrong; kNotFound, kForbidden.
+Result<CodeBundle> folder_in_place(const std::string& folder, std::optional<std::uint32_t> uid,
+                                   const std::string& deployment);
 // At start: a bundle stored since then, whose function is not registered yet, would be removed too.
 void remove_unused_bundles(const std::string& state_dir, const std::vector<std::string>& used);
 

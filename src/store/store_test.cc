@@ -63,7 +63,8 @@ std::vector<std::string> event_ids(Store& store) {
 // As it was before there were any.
 void drop_versions(store::Database& database) {
   for (const char* sql : {"DROP TABLE versions", "DROP TABLE version_numbers", "DROP TABLE aliases",
-                          "ALTER TABLE events DROP COLUMN version", "ALTER TABLE dead_letters DROP COLUMN version"}) {
+                          "ALTER TABLE functions DROP COLUMN in_place", "ALTER TABLE events DROP COLUMN version",
+                          "ALTER TABLE dead_letters DROP COLUMN version"}) {
     ASSERT_TRUE(database.run(sql)) << sql;
   }
 }
@@ -79,7 +80,7 @@ TEST_F(StoreTest, ADamagedImageIsAnErrorThatNamesTheFunction) {
     auto database = store::Database::open(store::database_path(folder.path())).value();
     ASSERT_TRUE(
         database->run("INSERT OR REPLACE INTO functions VALUES "
-                      "('f','','','','',1,1,1,'{}','{}','',0,'','',0,NULL,?,'{}','[]')",
+                      "('f','','','','',1,1,1,'{}','{}','',0,'','',0,NULL,?,'{}','[]','')",
                       text));
   };
   for (const char* text : {"[]", "{", R"({"uid":-1})", R"({"uid":65536})", R"({"uid":"0"})", R"({"command":[1]})",
@@ -101,6 +102,7 @@ TEST_F(StoreTest, ADatabaseFromBeforeImagesTraceIdsAndDeadlinesIsMigrated) {
     auto database = store::open_state_database(folder.path(), found).value();
     for (const char* sql :
          {"DROP TABLE profiles",
+          "ALTER TABLE functions DROP COLUMN in_place",
           "ALTER TABLE functions DROP COLUMN seats",
           "ALTER TABLE functions DROP COLUMN image",
           "ALTER TABLE functions DROP COLUMN image_config",

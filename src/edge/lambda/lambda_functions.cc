@@ -91,6 +91,14 @@ Status check_revision(const json& body, const FunctionRecord& record) {
 
 // ---- functions
 
+// Before anything is done: a function that is made and not published would be half of what was asked for.
+Status check_publishable(const CodeSource& code, bool is_published) {
+  if (!code.in_place || !is_published) return {};
+  return fail(Errc::kInvalidArgument,
+              "Publish and InPlace are set: what runs in place may change, and a version never does; leave one of them "
+              "out");
+}
+
 struct NewFunction {
   std::string name;
   FunctionConfig config;
@@ -128,6 +136,7 @@ Result<NewFunction> read_new_function(std::string_view text, bool may_name_paths
   if (!code) return fail(code.error());
   function.code = std::move(*code);
   function.is_published = fields.is_set("Publish");
+  if (Status whole = check_publishable(function.code, function.is_published); !whole) return fail(whole.error());
   return function;
 }
 
@@ -212,6 +221,7 @@ Result<NewCode> read_new_code(std::string_view text, const FunctionRecord& recor
   if (const auto revision = fields.string("RevisionId")) result.revision = *revision;
   result.is_dry_run = fields.is_set("DryRun");
   result.is_published = fields.is_set("Publish");
+  if (Status whole = check_publishable(result.code, result.is_published); !whole) return fail(whole.error());
   return result;
 }
 

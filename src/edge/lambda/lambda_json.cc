@@ -59,7 +59,7 @@ json overrides_json(const FunctionConfig& config) {
 }
 
 Result<CodeSource> read_image(JsonFields& fields, const std::string& path, Status& status, bool may_name_paths) {
-  for (const char* field : {"ZipFile", "Folder"}) {
+  for (const char* field : {"ZipFile", "Folder", "InPlace"}) {
     if (!fields.is_set(field)) continue;
     return fail(Errc::kInvalidArgument, "{0}{1} is set, but PackageType is Image: send {0}ImageUri", path, field);
   }
@@ -72,7 +72,7 @@ Result<CodeSource> read_image(JsonFields& fields, const std::string& path, Statu
                 "{}ImageUri is '{}': a folder is for clients on the node's own machine; name an image in a registry",
                 path, *uri);
   }
-  return CodeSource{.zip = {}, .folder = {}, .image = std::string(*uri)};
+  return CodeSource{.zip = {}, .folder = {}, .in_place = false, .image = std::string(*uri)};
 }
 
 }  // namespace
@@ -114,6 +114,7 @@ json configuration_json(const FunctionRecord& record) {
 
 json function_json(const FunctionRecord& record) {
   json code{{"RepositoryType", "Local"}};
+  if (record.in_place) code.update({{"Folder", record.code_path}, {"InPlace", true}});
   if (record.image) {
     code = {
         {"RepositoryType", "OCI"}, {"ImageUri", record.image->uri}, {"ResolvedImageUri", record.image->resolved_uri}};
@@ -193,6 +194,7 @@ Result<CodeSource> read_code(const json& body, const std::string& path, PackageT
   CodeSource code;
   const auto zip = fields.string("ZipFile");
   assign(fields.string("Folder"), code.folder);
+  code.in_place = fields.is_set("InPlace");
   if (!status) return fail(status.error());
   const bool has_zip = zip && !zip->empty();
   if (has_zip == !code.folder.empty()) {
@@ -200,6 +202,10 @@ Result<CodeSource> read_code(const json& body, const std::string& path, PackageT
   }
   if (!has_zip && !may_name_paths) {
     return fail(Errc::kInvalidArgument, "{}Folder is for operators on the node's own machine; send {}ZipFile", path,
+                path);
+  }
+  if (code.in_place && has_zip) {
+    return fail(Errc::kInvalidArgument, "{0}InPlace is set, but what is sent is {0}ZipFile: it goes with {0}Folder",
                 path);
   }
   if (!has_zip) return code;

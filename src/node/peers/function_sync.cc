@@ -321,6 +321,11 @@ void FunctionSync::end(const std::shared_ptr<Pull>& pull) {
 void FunctionSync::pack(const std::string& function, std::function<void(Result<Packed>)> done) {
   const auto record = node_.get_function(function);
   if (!record) return done(fail(record.error()));
+  if (record->in_place) {  // deployed before this node had peers
+    return done(fail(Errc::kInvalidArgument,
+                     "function {} runs in place from a folder of one machine, and stays there; deploy a copy of it",
+                     function));
+  }
   Packed packed{.head = write_record(*record), .code = {}};
   if (record->config.package_type == PackageType::kImage) return done(std::move(packed));
   for (const auto& [digest, zip] : zips_) {

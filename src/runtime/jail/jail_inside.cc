@@ -139,7 +139,7 @@ class Init {
     StartOrder order{.binds = jail_.spec.binds, .tmp_limit = jail_.spec.tmp};
     std::vector<UniqueFd> mounts;  // taken before the template hides anything
     for (const MountBind& bind : order.binds) {
-      Result<UniqueFd> mount = detach_bind(bind);
+      Result<UniqueFd> mount = detach_bind(bind, {});
       if (!mount) return fail(mount.error());
       mounts.push_back(std::move(*mount));
     }
