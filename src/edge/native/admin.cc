@@ -276,6 +276,7 @@ json gpu_json(const GpuStatus& gpu) {
 std::string obstacle(const NodeStatus& status) {
   if (status.draining) return "draining\n";
   if (!status.spawner_obstacle.empty()) return status.spawner_obstacle + "\n";
+  if (status.is_gateway) return "";
   if (status.gpus.empty()) return "no GPU is there\n";
   std::string lines;
   for (const GpuStatus& gpu : status.gpus) {

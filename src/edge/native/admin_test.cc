@@ -30,6 +30,13 @@ TEST_F(Admin, HealthFollowsDraining) {
   EXPECT_EQ(405u, call("POST", "/healthz").response->status);
 }
 
+TEST_F(Admin, AGatewayIsWellWithoutAGpuUntilItDrains) {
+  node_.node_status.is_gateway = true;
+  EXPECT_EQ(200u, call("GET", "/healthz").response->status);
+  node_.node_status.draining = true;
+  EXPECT_EQ(503u, call("GET", "/healthz").response->status);
+}
+
 TEST_F(Admin, HealthSaysWhyNoGpuServes) {
   GpuStatus gpu{.view = {.gpu = GpuId(1)},
                 .device = {.id = GpuId(1), .name = "V100", .uuid = "GPU-1", .gpu_uuid = "GPU-1"}};

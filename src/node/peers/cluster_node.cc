@@ -228,6 +228,13 @@ void ClusterNode::learn(std::uint64_t function, const Outcome& outcome) {
   if (!is_new) known->second += 0.2 * (seconds - known->second);
 }
 
+NodeStatus ClusterNode::status() {
+  NodeStatus status = node_.status();
+  status.draining = status.draining || is_draining();
+  status.is_gateway = runs_nothing_;
+  return status;
+}
+
 // ---- calls of clients
 
 NodeService::CancelHandle ClusterNode::invoke(InvokeRequest request, Callback<Outcome> done) {

@@ -90,7 +90,7 @@ class ClusterNode final : public NodeService {
   ScalingService& scaling() override { return node_.scaling(); }
   VersionService& versions() override { return *absent_.versions; }
   RequestService& requests() override { return node_.requests(); }
-  NodeStatus status() override { return node_.status(); }
+  NodeStatus status() override;
   bool drains() const override { return is_draining() || node_.drains(); }
   Result<std::string> log(const std::string& function, std::size_t tail_bytes) override {
     return node_.log(function, tail_bytes);
