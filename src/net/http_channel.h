@@ -53,7 +53,8 @@ class HttpChannel : public std::enable_shared_from_this<HttpChannel> {
   virtual ~HttpChannel() = default;
 
   // `prefix` goes before the body, so that a large body is not copied. No patience: the answer may take as long as it takes.
-  // `taker`: gets the body of an answer that it wants; null: nobody does. ChannelOptions::response_bytes is a bound for what it does not take.
+  // `taker`: gets the body of an answer that it wants, however long; null: nobody does. REQUIRES then: ChannelOptions::response_bytes >= 64 KiB,
+  // the most that is read at a time.
   // `done` is called once from the event loop, unless the channel is closed before. REQUIRES: !is_busy().
   virtual void send(ClientRequest request, std::string prefix, std::optional<Duration> patience, Done done,
                     std::shared_ptr<BodyTaker> taker = nullptr) = 0;

@@ -127,7 +127,7 @@ TEST_F(HttpChannelTest, ABodyGoesToItsTakerAsItComesAndWaitsForIt) {
     writer.emplace(std::move(made));
     exchange.respond({.status = 200, .stream = std::move(body)});
   });
-  const auto through = channel({.response_bytes = 100});  // of what is not taken
+  const auto through = channel({.response_bytes = 64 << 10});  // of what is not taken
   const auto taker = std::make_shared<Taker>();
   taker->room = 0;
   std::optional<Result<ClientResponse>> answer;

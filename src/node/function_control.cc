@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "decide/core/hold_desk.h"
 #include "model/autoscale_tag.h"
+#include "model/egress_list.h"
 #include "model/warmth_tags.h"
 #include "node/container_spec.h"
 #include "node/pipeline_folder.h"
@@ -60,10 +61,13 @@ void set_code(FunctionRecord& record, CodeBundle bundle) {
   record.code_bytes = bundle.bytes;
   record.code_path = std::move(bundle.path);
   record.image = std::move(bundle.image);
+  record.in_place = bundle.in_place;
 }
 
 // Of a function that was registered before: what was valid then is now.
 std::shared_ptr<const BundledTask> kernel_task_of(const FunctionRecord& record) {
+  if (record.in_place)
+    return nullptr;  // whatever its author has put into the folder since, the node reads nothing of it
   if (!is_kernel_task(record.code_path) && !is_pipeline(record.code_path)) return nullptr;
   auto task = is_pipeline(record.code_path) ? read_pipeline(record.code_path) : read_kernel_task(record.code_path);
   if (task) return std::make_shared<const BundledTask>(*std::move(task));
@@ -128,7 +132,9 @@ FunctionControl::FunctionControl(boost::asio::io_context& io, ImageStoreOptions 
                  .shares = shares_,
                  .removed = removed_}),
       images_(std::make_unique<ImageStore>(std::move(images))),
-      image_worker_(io) {}
+      image_worker_(io) {
+  in_place_.state_dir = std::filesystem::absolute(state_dir_).lexically_normal().string();
+}
 
 FunctionControl::~FunctionControl() {
   images_->stop();  // else the worker's end would wait for a registry
@@ -213,7 +219,22 @@ void FunctionControl::take_in_published(const std::string& function, PublishedSt
   versions_.replace(function, std::move(published), kernel_task_of);
 }
 
-void FunctionControl::prepare_code(CodeSource code, std::function<void(Result<PreparedCode>)> done) {
+// As it stands now: it is looked at again whenever an instance starts.
+void FunctionControl::prepare_in_place(const FunctionConfig& config, CodeSource code,
+                                       std::function<void(Result<PreparedCode>)> done) {
+  if (Status may = check_in_place(code.folder, tenant_of(config.tags), in_place_); !may) return done(fail(may.error()));
+  worker_.run(
+      [code = std::move(code), deployment = request_ids_.next()]() -> Result<PreparedCode> {
+        auto bundle = folder_in_place(code.folder, code.reader, deployment);
+        if (!bundle) return fail(bundle.error());
+        return PreparedCode{*std::move(bundle), nullptr};
+      },
+      std::move(done));
+}
+
+void FunctionControl::prepare_code(const FunctionConfig& config, CodeSource code,
+                                   std::function<void(Result<PreparedCode>)> done) {
+  if (code.in_place) return prepare_in_place(config, std::move(code), std::move(done));
   if (!code.image.empty()) {
     // The tool that reads a layout has the rights to do so of no user but the node's.
     if (code.image.starts_with("oci:") && code.reader && *code.reader != 0 && *code.reader != ::geteuid()) {
@@ -250,6 +271,10 @@ void FunctionControl::save(FunctionRecord record, std::shared_ptr<const BundledT
   if (Status program = check_image_program(record); !program) {
     functions_.end_change(record.name);
     return done(fail(program.error()));
+  }
+  if (Status given = check_egress(record, kernel_task.get()); !given) {
+    functions_.end_change(record.name);
+    return done(fail(given.error()));
   }
   if (Status held = check_hold(record, kernel_task.get()); !held) {
     functions_.end_change(record.name);
@@ -302,11 +327,27 @@ Status FunctionControl::check_hold(const FunctionRecord& record, const BundledTa
              gpu->share.memory.value_or(Bytes(0)));
 }
 
+// A tag that nobody follows would be taken for a way out that is there. What was asked for before is never refused.
+Status FunctionControl::check_egress(const FunctionRecord& record, const BundledTask* task) const {
+  const auto tag = record.config.tags.find(kEgressTag);
+  if (task == nullptr || tag == record.config.tags.end()) return {};
+  const Result<EgressList> asked = EgressList::parse(tag->second);
+  if (asked && asked->is_none()) return {};
+  const RegisteredFunction* const known = functions_.find(record.name);
+  if (known != nullptr && known->kernel_task && known->record.config.tags.contains(kEgressTag)) return {};
+  return fail(Errc::kInvalidArgument,
+              "tag {} is '{}', and {} connect nowhere: leave the tag out, or set it to none; a program of a function's own, "
+              "with a bootstrap, may have a way out",
+              kEgressTag, tag->second, task->pipeline ? "the components of a pipeline" : "kernel tasks");
+}
+
 void FunctionControl::tell_core(const FunctionRecord& record, std::shared_ptr<const BundledTask> kernel_task) {
   driver_.tell([&](Core& core, Instant now, Actions& out) {
     if (RegisteredFunction* function = functions_.find(record.name)) {
       // The image too: two with the same files may start different programs.
-      const bool same_code = function->record.code_path == record.code_path && function->record.image == record.image;
+      // And the deployment: of a folder in place nobody knows what is in it now.
+      const bool same_code = function->record.code_path == record.code_path && function->record.image == record.image &&
+                             function->record.code_sha256 == record.code_sha256;
       const bool same_program = same_code && function->record.config == record.config;
       const bool same_process = same_code && is_same_process(function->record.config, record.config);
       function->record = record;
@@ -372,7 +413,7 @@ void FunctionControl::create(std::string name, FunctionConfig config, CodeSource
   if (functions_.find(name) != nullptr) return done(fail(Errc::kAlreadyExists, "Function already exist: {}", name));
   if (Status begun = functions_.begin_change(name); !begun) return done(fail(begun.error()));
 
-  prepare_code(std::move(code), [this, name, config = std::move(config), done](Result<PreparedCode> prepared) mutable {
+  prepare_code(config, std::move(code), [this, name, config, done](Result<PreparedCode> prepared) mutable {
     if (!prepared) {
       functions_.end_change(name);
       return done(fail(prepared.error()));
@@ -388,7 +429,8 @@ void FunctionControl::update_code(std::string name, CodeSource code, Callback<Fu
   if (!function) return done(fail(function.error()));
   if (Status begun = functions_.begin_change(name); !begun) return done(fail(begun.error()));
 
-  prepare_code(std::move(code), [this, name, done](Result<PreparedCode> prepared) mutable {
+  const FunctionConfig& config = (*function)->record.config;
+  prepare_code(config, std::move(code), [this, name, done](Result<PreparedCode> prepared) mutable {
     const auto current = functions_.get(name);
     if (!prepared || !current) {
       functions_.end_change(name);
