@@ -24,7 +24,7 @@ void return_spare_memory();
 
 // Gives whole pages of [begin, end) of `block` back at once; they read as zeros then. The bytes from `begin` on that need not be given
 // back again: 0 where there is no whole page. For blocks of kLargeBlock and more, whose last use was what lies there: freed in one go
-// their pages take half a millisecond for 5 MB. Threads: any, `block` being the caller's.
+// their pages would be one long turn. Threads: any, `block` being the caller's.
 std::size_t release_pages(std::string& block, std::size_t begin, std::size_t end);
 
 // When to return it: once so much more is free than after the last time. Not thread-safe.

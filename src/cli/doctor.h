@@ -19,6 +19,7 @@ struct Check {
 std::vector<Check> check_gpu(const std::string& library_dir);
 std::vector<Check> check_host(const std::string& state_dir);
 std::vector<Check> check_device_memory();
+Check check_writable_volumes();
 std::vector<Check> check_tools();
 
 std::string doctor_report(const std::vector<Check>& checks);

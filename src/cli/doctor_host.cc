@@ -22,7 +22,6 @@
 #include "cli/places.h"
 #include "node/serve_options.h"
 #include "runtime/egress_network.h"
-#include "runtime/writable_folder.h"
 
 namespace fairlead::cli {
 namespace {
@@ -176,19 +175,6 @@ std::vector<Check> check_device_memory() {
   }
   checks.push_back(check_pinned_memory());
   return checks;
-}
-
-// Tried where volumes mostly are; leaves nothing.
-Check check_writable_volumes() {
-  constexpr const char* kName = "Writable volumes";
-  if (geteuid() != 0) return {Level::kOk, kName, "of this user's own folders", ""};
-  std::filesystem::path folder = "/srv";
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored)) folder = "/var/lib";
-  const Status mapped = try_mapped_mount(folder);
-  if (mapped) return {Level::kOk, kName, fmt::format("idmapped mounts work in {}", folder.string()), ""};
-  return {Level::kWarn, kName, mapped.error().message,
-          "only functions that write to volumes need it: offer folders of another file system"};
 }
 
 std::vector<Check> check_tools() {

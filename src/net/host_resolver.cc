@@ -41,7 +41,7 @@ struct HostResolver::State {
   explicit State(boost::asio::io_context& loop) : io(&loop) {}
 
   Mutex mutex;
-  boost::asio::io_context* io FL_GUARDED_BY(mutex);           // null: the resolver has gone
+  boost::asio::io_context* io FL_GUARDED_BY(mutex);            // null: the resolver has gone
   std::map<std::uint64_t, Done> waiting FL_GUARDED_BY(mutex);  // called and destroyed on the loop's thread alone
   std::size_t threads FL_GUARDED_BY(mutex) = 0;
   std::uint64_t last FL_GUARDED_BY(mutex) = 0;
@@ -100,8 +100,8 @@ void HostResolver::ask(const std::string& host, const std::string& port, Done do
   const std::uint64_t question = ++state_->last;
   state_->waiting.emplace(question, std::move(done));
   if (State::begin(state_, question, host, port)) return;
-  Found refused = fail(Errc::kResourceExhausted, "'{}' is not looked up: {} names are, and no thread is left for it", host,
-                       state_->threads);
+  Found refused = fail(Errc::kResourceExhausted, "'{}' is not looked up: {} names are, and no thread is left for it",
+                       host, state_->threads);
   boost::asio::post(*state_->io, [state = state_, question, refused = std::move(refused)]() mutable {
     state->tell(question, std::move(refused));
   });

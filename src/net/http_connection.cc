@@ -25,6 +25,11 @@ constexpr std::size_t kTurnBytes = 64 << 10;  // of an answer go out, before oth
 // destroy the answer on its way, so this much is read and thrown away first.
 constexpr std::size_t kMaxDiscardBytes = 64 << 20;
 
+// The pages of a large answer go back as it is sent: all of them at its end would be a turn in which nobody is served. How many bytes more.
+std::size_t release_sent(std::string& body, std::size_t released, std::size_t sent) {
+  return body.size() < kLargeBlock || sent <= released ? 0 : release_pages(body, released, sent);
+}
+
 }  // namespace
 
 // A request, the right to answer it, and its answer until that is sent.
@@ -512,10 +517,14 @@ void Connection::flush() {
   const std::string_view body = slots_.oldest().answer.body;
   const std::size_t turn_ends = sent_ + kTurnBytes;
   while (sent_ < head_.size() + body.size()) {
-    if (sent_ >= turn_ends) return flush_later();
+    if (sent_ >= turn_ends) {  // what is left goes from the event loop, once others had their turn
+      sending_ = true;
+      wait_for(Waiting::kTransfer);
+      return boost::asio::post(transport_.executor(), [self = shared_from_this()] { self->on_output(); });
+    }
     const std::size_t head_sent = std::min(sent_, head_.size());
-    const Transport::Moved moved = transport_.send(std::string_view(head_).substr(head_sent),
-                                                   body.substr(sent_ - head_sent, turn_ends - sent_));
+    const Transport::Moved moved =
+        transport_.send(std::string_view(head_).substr(head_sent), body.substr(sent_ - head_sent, turn_ends - sent_));
     if (moved.sent == Transport::Sent::kBroken) return fail_later();
     if (moved.sent == Transport::Sent::kLater) {
       sending_ = true;
@@ -525,23 +534,9 @@ void Connection::flush() {
       });
     }
     sent_ += moved.count;
-    release_sent();
+    released_ += release_sent(slots_.oldest().answer.body, released_, sent_ - std::min(sent_, head_.size()));
   }
   slots_.oldest().answer.stream ? next_part() : finish_answer();
-}
-
-// The pages of a large answer go back as it is sent: all of them at its end would be half a millisecond in which nobody is served.
-void Connection::release_sent() {
-  std::string& body = slots_.oldest().answer.body;
-  if (body.size() < kLargeBlock || sent_ <= head_.size()) return;
-  released_ += release_pages(body, released_, sent_ - head_.size());
-}
-
-// What is left of the answer goes from the event loop, once others had their turn.
-void Connection::flush_later() {
-  sending_ = true;
-  wait_for(Waiting::kTransfer);
-  boost::asio::post(transport_.executor(), [self = shared_from_this()] { self->on_output(); });
 }
 
 // The socket takes more, or there is more to send.

@@ -110,8 +110,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void respond(Slot& slot, HttpResponse response);
   void send_ready();
   void flush();
-  void flush_later();
-  void release_sent();
   void on_output();
   void next_part();
   void finish_answer();
@@ -133,10 +131,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   SlotRing slots_;
   Slot* arriving_ = nullptr;  // the slot being parsed, the newest one
 
-  std::string head_;        // of the answer being sent, or of the chunk
-  std::size_t sent_ = 0;    // bytes of head and body that are gone
+  std::string head_;          // of the answer being sent, or of the chunk
+  std::size_t sent_ = 0;      // bytes of head and body that are gone
   std::size_t released_ = 0;  // bytes of the body, from its first on, whose memory is the kernel's again
-  std::size_t unsent_ = 0;  // bytes of answers that are ready
+  std::size_t unsent_ = 0;    // bytes of answers that are ready
   struct {
     Waiting what = Waiting::kNothing;
     Instant since{};

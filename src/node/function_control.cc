@@ -64,6 +64,20 @@ void set_code(FunctionRecord& record, CodeBundle bundle) {
   record.in_place = bundle.in_place;
 }
 
+// A tag that nobody follows would be taken for a way out that is there. What was asked for before is never refused.
+Status check_egress(const RegisteredFunction* known, const FunctionRecord& record, const BundledTask* task) {
+  const auto tag = record.config.tags.find(kEgressTag);
+  if (task == nullptr || tag == record.config.tags.end()) return {};
+  const Result<EgressList> asked = EgressList::parse(tag->second);
+  if (asked && asked->is_none()) return {};
+  if (known != nullptr && known->kernel_task && known->record.config.tags.contains(kEgressTag)) return {};
+  return fail(
+      Errc::kInvalidArgument,
+      "tag {} is '{}', and {} connect nowhere: leave the tag out, or set it to none; a program of a function's own, "
+      "with a bootstrap, may have a way out",
+      kEgressTag, tag->second, task->pipeline ? "the components of a pipeline" : "kernel tasks");
+}
+
 // Of a function that was registered before: what was valid then is now.
 std::shared_ptr<const BundledTask> kernel_task_of(const FunctionRecord& record) {
   if (record.in_place)
@@ -272,7 +286,7 @@ void FunctionControl::save(FunctionRecord record, std::shared_ptr<const BundledT
     functions_.end_change(record.name);
     return done(fail(program.error()));
   }
-  if (Status given = check_egress(record, kernel_task.get()); !given) {
+  if (Status given = check_egress(functions_.find(record.name), record, kernel_task.get()); !given) {
     functions_.end_change(record.name);
     return done(fail(given.error()));
   }
@@ -325,20 +339,6 @@ Status FunctionControl::check_hold(const FunctionRecord& record, const BundledTa
   return HoldDesk(driver_.core())
       .check(known == nullptr ? FlowId() : known->flow, tenants_.id_of(gpu->tenant), hold,
              gpu->share.memory.value_or(Bytes(0)));
-}
-
-// A tag that nobody follows would be taken for a way out that is there. What was asked for before is never refused.
-Status FunctionControl::check_egress(const FunctionRecord& record, const BundledTask* task) const {
-  const auto tag = record.config.tags.find(kEgressTag);
-  if (task == nullptr || tag == record.config.tags.end()) return {};
-  const Result<EgressList> asked = EgressList::parse(tag->second);
-  if (asked && asked->is_none()) return {};
-  const RegisteredFunction* const known = functions_.find(record.name);
-  if (known != nullptr && known->kernel_task && known->record.config.tags.contains(kEgressTag)) return {};
-  return fail(Errc::kInvalidArgument,
-              "tag {} is '{}', and {} connect nowhere: leave the tag out, or set it to none; a program of a function's own, "
-              "with a bootstrap, may have a way out",
-              kEgressTag, tag->second, task->pipeline ? "the components of a pipeline" : "kernel tasks");
 }
 
 void FunctionControl::tell_core(const FunctionRecord& record, std::shared_ptr<const BundledTask> kernel_task) {

@@ -90,7 +90,6 @@ class FunctionControl {
   void keep_seats(const std::string& name);
   void forget(const std::string& name);
   Status check_hold(const FunctionRecord& record, const BundledTask* task);
-  Status check_egress(const FunctionRecord& record, const BundledTask* task) const;
   void tell_core(const FunctionRecord& record, std::shared_ptr<const BundledTask> kernel_task);
 
   const std::string state_dir_;

@@ -129,8 +129,9 @@ void UsageMeter::written(std::vector<UsageRow> rows, const Status& done) {
 void UsageMeter::usage(UsageQuery query, std::function<void(Result<std::vector<UsageRow>>)> done) {
   const std::string who = query.tenant.value_or("");
   if (!reads_.try_add(who, 1)) {
-    return done(fail(Errc::kResourceExhausted, "{} questions for usage are being answered, {} of this tenant; ask again later",
-                     reads_.used(), reads_.held_by(who)));
+    return done(fail(Errc::kResourceExhausted,
+                     "{} questions for usage are being answered, {} of this tenant; ask again later", reads_.used(),
+                     reads_.held_by(who)));
   }
   write();
   worker_->run([this, query = std::move(query)] { return store_->read(query); },

@@ -25,7 +25,8 @@ namespace fs = std::filesystem;
 // Lives as long as the user namespace that it is in is being set up.
 class NamespaceHolder {
  public:
-  NamespaceHolder() : pid_(static_cast<pid_t>(::syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, 0ul))) {
+  NamespaceHolder()
+      : pid_(static_cast<pid_t>(::syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, 0ul))) {
     if (pid_ == 0) {
       while (true) ::pause();
     }

@@ -63,9 +63,9 @@ class Try : public std::enable_shared_from_this<Try> {
         self->end(fail(Errc::kDeadlineExceeded, "it was not answered within {:.0f} s", to_seconds(kCallbackPatience)));
     });
     resolver_->ask(callback_.url.host.host, std::to_string(callback_.url.host.port),
-                 [weak = weak_from_this()](const Result<std::vector<net::SocketAddress>>& found) {
-                   if (const auto self = weak.lock()) self->resolved(found);
-                 });
+                   [weak = weak_from_this()](const Result<std::vector<net::SocketAddress>>& found) {
+                     if (const auto self = weak.lock()) self->resolved(found);
+                   });
   }
 
  private:

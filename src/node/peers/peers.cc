@@ -107,14 +107,15 @@ void Peers::resolve(Peer& peer) {
   peer.is_resolving = true;
   peer.resolved_at = now;
   const std::string& authority = peer.endpoint.authority;
-  resolver_.ask(peer.endpoint.host, authority.substr(authority.rfind(':') + 1),
-                [this, use, at = &peer](const Result<std::vector<net::SocketAddress>>& found) {
-                  at->is_resolving = false;
-                  if (!found) {
-                    return note(*at, {found.error().code, fmt::format("'{}': {}", at->endpoint.text, found.error().message)});
-                  }
-                  use(*at, found->front());
-                });
+  resolver_.ask(
+      peer.endpoint.host, authority.substr(authority.rfind(':') + 1),
+      [this, use, at = &peer](const Result<std::vector<net::SocketAddress>>& found) {
+        at->is_resolving = false;
+        if (!found) {
+          return note(*at, {found.error().code, fmt::format("'{}': {}", at->endpoint.text, found.error().message)});
+        }
+        use(*at, found->front());
+      });
 }
 
 void Peers::start() {

@@ -12,8 +12,8 @@ namespace {
 
 using Wait = boost::asio::posix::stream_descriptor;
 
-constexpr int kFramesAtOnce = 16;    // a server that talks without end does not keep the loop
-constexpr int kLastFrames = 4096;    // more than a socket holds
+constexpr int kFramesAtOnce = 16;  // a server that talks without end does not keep the loop
+constexpr int kLastFrames = 4096;  // more than a socket holds
 
 std::vector<std::string> words_of(const ServerProcess::Options& options, std::vector<std::string> words) {
   words.insert(words.end(), {options.program, "device-server"});
