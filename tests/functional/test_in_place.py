@@ -4,11 +4,13 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 from conftest import BUILD, ROOT
 
-from fairlead import Client
+sys.path.insert(0, str(ROOT / "python"))
+from fairlead import Client  # noqa: E402
 
 MIB = 1 << 20
 

@@ -498,14 +498,14 @@ def test_words_that_cannot_be_true_are_refused(make_cluster):
     with contextlib.suppress(ConnectionError):  # hung up on while it was sent
         assert node.call("POST", WORD, "x" * (80 << 20))[0] in (401, 413)
     assert peer.send(WORD, word_head("x"))[0] == 200
-    assert cluster.states("a")["b"] == "alive"
+    cluster.until_all_see({"b": "alive"}, ["a"])  # on a busy machine it may be suspect for a moment
 
 
 def test_there_are_at_most_so_many_nodes(make_cluster):
     cluster = make_cluster(("a", "b")).start_all()
     statuses = [Impostor(cluster.nodes["a"], cluster.secret, f"x{number}").hello() for number in range(80)]
     assert statuses.count(200) == 62 and set(statuses) == {200, 429}
-    assert cluster.states("a")["b"] == "alive"
+    cluster.until_all_see({"b": "alive"}, ["a"])  # on a busy machine it may be suspect for a moment
 
 
 def test_two_nodes_of_one_name_are_told_apart_and_told_off(make_cluster):
