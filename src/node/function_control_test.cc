@@ -97,7 +97,8 @@ class FunctionControlTest : public NodeWithoutProcesses {
 
 // What has no way out says so, instead of taking the tag and doing nothing with it.
 TEST_F(FunctionControlTest, AKernelTaskIsGivenNoEgress) {
-  folder.write("task/kernels.ptx", ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry f(.param .u64 y) { ret; }\n");
+  folder.write("task/kernels.ptx",
+               ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry f(.param .u64 y) { ret; }\n");
   folder.write("task/task.json",
                R"({"buffers": {"y": {"role": "output", "type": "f32", "shape": [1]}},
                    "kernels": [{"module": "kernels.ptx", "kernel": "f", "grid": [1], "block": [1], "arguments": [{"buffer": "y"}]}]})");
