@@ -3,7 +3,7 @@
 JOBS ?= $(shell nproc)
 export JOBS
 
-.PHONY: help packages build test security demo bench lint format sanitize fuzz third-party chaos survive stress ray reproduce reproduce-kaas reproduce-fluid reproduce-fast portable package package-check clean
+.PHONY: help packages build test security demo bench lint format sanitize fuzz third-party chaos survive survive-store stress ray reproduce reproduce-kaas reproduce-fluid reproduce-fast portable package image package-check clean
 .DEFAULT_GOAL := help
 
 help: ## this list

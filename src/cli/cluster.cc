@@ -40,12 +40,16 @@ void print_functions(Cli& cli, const Json& answer) {
   cli.out() << "\n" << table.text();
 }
 
+// A node that is alone has none of these routes.
+Result<Json> ask(Cli& cli, const char* method, const char* path) {
+  auto answer = cli.node().call(method, path);
+  if (answer || answer.error().code != Errc::kNotFound) return answer;
+  return fail(Errc::kNotFound, "this node is in no cluster: it was started without --cluster-key");
+}
+
 int run_status(Cli& cli) {
-  const auto answer = cli.node().call("GET", "/fairlead/v1/cluster");
-  if (!answer) {
-    if (answer.error().code != Errc::kNotFound) return cli.report(answer.error());
-    return cli.report({Errc::kNotFound, "this node is in no cluster: it was started without --cluster-key"});
-  }
+  const auto answer = ask(cli, "GET", "/fairlead/v1/cluster");
+  if (!answer) return cli.report(answer.error());
   if (!answer->is_object()) return cli.report({Errc::kCorrupt, "the node did not answer with an object"});
   if (cli.json()) {
     cli.out() << answer->dump(2) << "\n";
@@ -64,7 +68,7 @@ struct ClusterDrain {
 int run_drain(Cli& cli, const ClusterDrain& options) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.patience_s);
   for (bool is_first = true;; is_first = false) {
-    const auto answer = cli.node().call("POST", "/fairlead/v1/cluster/drain");
+    const auto answer = ask(cli, "POST", "/fairlead/v1/cluster/drain");
     if (!answer) return cli.report(answer.error());
     const std::string name = answer->value("name", "");
     const auto calls = answer->value("calls_here", std::uint64_t{0});
@@ -88,7 +92,7 @@ int run_drain(Cli& cli, const ClusterDrain& options) {
 }
 
 int run_resume(Cli& cli) {
-  const auto answer = cli.node().call("POST", "/fairlead/v1/cluster/resume");
+  const auto answer = ask(cli, "POST", "/fairlead/v1/cluster/resume");
   if (!answer) return cli.report(answer.error());
   if (cli.json()) {
     cli.out() << answer->dump(2) << "\n";

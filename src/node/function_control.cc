@@ -146,9 +146,7 @@ FunctionControl::FunctionControl(boost::asio::io_context& io, ImageStoreOptions 
                  .shares = shares_,
                  .removed = removed_}),
       images_(std::make_unique<ImageStore>(std::move(images))),
-      image_worker_(io) {
-  in_place_.state_dir = std::filesystem::absolute(state_dir_).lexically_normal().string();
-}
+      image_worker_(io) {}
 
 FunctionControl::~FunctionControl() {
   images_->stop();  // else the worker's end would wait for a registry
@@ -345,9 +343,10 @@ void FunctionControl::tell_core(const FunctionRecord& record, std::shared_ptr<co
   driver_.tell([&](Core& core, Instant now, Actions& out) {
     if (RegisteredFunction* function = functions_.find(record.name)) {
       // The image too: two with the same files may start different programs.
-      // And the deployment: of a folder in place nobody knows what is in it now.
-      const bool same_code = function->record.code_path == record.code_path && function->record.image == record.image &&
-                             function->record.code_sha256 == record.code_sha256;
+      // And the deployment, where the folder is in place: nobody knows what is in it now.
+      const bool same_content = !record.in_place || function->record.code_sha256 == record.code_sha256;
+      const bool same_code =
+          function->record.code_path == record.code_path && function->record.image == record.image && same_content;
       const bool same_program = same_code && function->record.config == record.config;
       const bool same_process = same_code && is_same_process(function->record.config, record.config);
       function->record = record;

@@ -41,7 +41,7 @@ class FunctionControl {
 
   // With a common store: code goes there before a function does, and seats, which are this node's own, do not.
   void share(SharedStore& store) { shared_ = &store; }
-  // Which folders may run in place. Until it is called none but the state folder's is refused for what it is.
+  // Which folders may run in place; none until it is called.
   void set_in_place(InPlaceTerms terms) { in_place_ = std::move(terms); }
 
   // Those that the store holds, at the start; the folders of no function, and of no version of one, are removed. With a common store,
@@ -101,7 +101,7 @@ class FunctionControl {
   CoreDriver& driver_;
   const Removed removed_;
   SharedStore* shared_ = nullptr;  // none: this node has a store of its own
-  InPlaceTerms in_place_;
+  InPlaceTerms in_place_{.obstacle = "this node was not told which folders may", .state_dir = {}, .volumes = {}};
   Shares shares_;
   PublishedVersions versions_;
   std::unique_ptr<ImageStore> images_;

@@ -132,6 +132,19 @@ def test_the_program_takes_the_settings(kind, more, tmp_path):
             assert wanted in told, wanted
 
 
+def test_settings_of_a_file_of_values_stay_what_they_are(tmp_path):
+    """Numbers of a file are floats to helm."""
+    file = tmp_path / "values.yaml"
+    file.write_text('settings: {"queue-limit": 1000000, "over-run": 0.5, "cold-duplicates": true, "otlp-attribute": ["a=b", "c=d"]}')
+    done = helm("template", "gpu", CHART, "--kube-version", "1.31.0", "--values", file, "--set", "clusterKey.secret=key,tls.secret=certificate")
+    assert done.returncode == 0, done.stderr
+    rendered = {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(done.stdout) if one}
+    for kind in ("node", "gateway"):
+        serve = tomllib.loads(rendered["ConfigMap", "gpu-fairlead"]["data"][f"{kind}.toml"])["serve"]
+        assert (serve["queue-limit"], serve["over-run"], serve["cold-duplicates"]) == ("1000000", "0.5", True)
+        assert serve["otlp-attribute"] == ["a=b", "c=d"]
+
+
 def test_ray_reads_its_file_of_the_cluster(tmp_path):
     rendered = objects({**REQUIRED, **RAY, "nodes.replicas": 2})
     file = tmp_path / "cluster.toml"

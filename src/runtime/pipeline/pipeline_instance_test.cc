@@ -219,22 +219,27 @@ TEST_F(PipelineInstanceTest, EveryPartitionGivesTheSameForSeveralRequestsAtOnce)
 TEST_F(PipelineInstanceTest, KilledServersStartAgainAndNoRequestIsLost) {
   start({{0}, {1}, {2}});
   run_until([&] { return ready_; });
+  const auto restarts = [&] {
+    std::uint64_t all = 0;
+    for (const auto& stage : instance_->stages()) all += stage.restarts;
+    return all;
+  };
   for (int round = 0; round < 6; ++round) {
     const auto first = static_cast<float>(round);
     const PipelineRequestId a = offer(first), b = offer(first + 1);
     for (int turns = 0; turns < round; ++turns) io_.run_one_for(1ms);
-    const auto stage = static_cast<std::size_t>(round % 3);
-    if (const auto pid = instance_->stages()[stage].pid; pid > 0) ::kill(static_cast<pid_t>(pid), SIGKILL);
+    const auto pid = instance_->stages()[static_cast<std::size_t>(round % 3)].pid;
+    ASSERT_GT(pid, 0);
+    ::kill(static_cast<pid_t>(pid), SIGKILL);
     expect_answer(a, first);
     expect_answer(b, first + 1);
+    // Both may have been answered before the end of the server was seen.
+    run_until([&] { return restarts() == static_cast<std::uint64_t>(round) + 1; });
     run_until([&] {
       const auto stages = instance_->stages();
       return std::all_of(stages.begin(), stages.end(), [](const auto& one) { return one.is_ready; });
     });
   }
-  std::uint64_t restarts = 0;
-  for (const auto& stage : instance_->stages()) restarts += stage.restarts;
-  EXPECT_EQ(restarts, 6u);
 }
 
 TEST_F(PipelineInstanceTest, WhatIsAbandonedComesBackAndNothingStartsAgain) {

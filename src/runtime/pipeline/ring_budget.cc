@@ -26,6 +26,7 @@ Result<std::shared_ptr<void>> RingBudget::take(const std::string& function, Byte
   return std::shared_ptr<void>(nullptr, [state = state_, function, bytes](void*) {
     state->all -= bytes;
     const auto found = state->by_function.find(function);
+    if (found == state->by_function.end()) return;  // a hold of nothing, after all others of the function
     if ((found->second -= bytes) == Bytes(0)) state->by_function.erase(found);
   });
 }

@@ -32,6 +32,15 @@ TEST(RingBudget, BoundsAFunctionAndTheNode) {
   EXPECT_TRUE(budget.take("a", gib(2)));
 }
 
+TEST(RingBudget, AHoldOfNothingMayGoLast) {
+  RingBudget budget({.node = Bytes(10), .function = Bytes(10)});
+  auto nothing = budget.take("a", Bytes(0)).value();
+  budget.take("a", Bytes(5)).value().reset();
+  nothing.reset();
+  EXPECT_EQ(budget.held(), Bytes(0));
+  EXPECT_TRUE(budget.take("a", Bytes(10)));
+}
+
 TEST(RingBudget, AHoldMayOutliveTheBudget) {
   std::shared_ptr<void> hold;
   {

@@ -39,6 +39,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- if hasKey $fixed $name }}{{ fail (printf "settings.%s follows from other values of this chart: leave it out" $name) }}{{ end }}
 {{- end }}
 {{- range $name, $value := merge (dict) $fixed (index . 1) $root.Values.settings }}
+{{- /* Numbers of a file of values are floats: 1000000 would be 1e+06. */}}
+{{- if and (kindIs "float64" $value) (eq (floor $value) $value) }}{{ $value = int64 $value }}{{ end }}
 {{ $name }} = {{ if or (kindIs "float64" $value) (kindIs "int" $value) (kindIs "int64" $value) }}{{ $value | toString | quote }}{{ else }}{{ $value | toJson }}{{ end }}
 {{- end }}
 {{- end }}
