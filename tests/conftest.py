@@ -56,6 +56,18 @@ class Gate:
 
 
 @pytest.fixture(autouse=True)
+def nobody_kills_the_tests(monkeypatch):
+    """A node says 0 where a process is just ending or not there yet; the signal would go to all of pytest."""
+    kill = os.kill
+
+    def checked(pid, number):
+        assert pid > 0, f"signal {number} would go to a group of processes, this one among them: the pid is {pid}"
+        kill(pid, number)
+
+    monkeypatch.setattr(os, "kill", checked)
+
+
+@pytest.fixture(autouse=True)
 def environment_is_left_alone():
     """What a library sets in this process would change every node that a later test starts."""
     before = dict(os.environ)
