@@ -344,7 +344,7 @@ bool Pipelines::place(Group& group, const SliceClaims& claims, const std::vector
     for (const std::size_t one : leavers) {
       const std::vector<Device> wanted = with->slices(), had = holders[one]->current->placement.slices();
       const auto is_taken = [&](const Device& device) {
-        return std::any_of(wanted.begin(), wanted.end(), [&](const Device& one) { return one.id == device.id; });
+        return std::any_of(wanted.begin(), wanted.end(), [&](const Device& want) { return want.id == device.id; });
       };
       if (std::none_of(had.begin(), had.end(), is_taken)) continue;
       spdlog::info("pipeline {}: it gives its slices up for {}", holders[one]->name, group.name);

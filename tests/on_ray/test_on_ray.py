@@ -33,6 +33,6 @@ def test_suites_with_ray(python_with_ray, tmp_path):
     """Calls, and then what happens to the cluster, on three raylets that are started once."""
     suites = [pathlib.Path(__file__).parent / f"with_ray/{suite}.py" for suite in ("calls", "cluster")]
     chosen = [] if os.environ.get("FAIRLEAD_RAY") == "all" else ["-k", f"not ({LONG})"]
-    done = subprocess.run([python_with_ray, "-m", "pytest", *chosen, "-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist",
+    done = subprocess.run([python_with_ray, "-m", "pytest", *chosen, "-q", "-x", "--no-header", "--show-capture=no", "-p", "no:cacheprovider", "-p", "no:xdist",
                            f"--basetemp={tmp_path}/t", *suites], cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]

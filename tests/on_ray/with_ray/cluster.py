@@ -104,7 +104,11 @@ def serving(cluster):
 
 
 def state_of(name):
-    said = ray.get(named_actor("controller").status.remote())["nodes"]
+    """None: nobody says so, for example because the controller is where a raylet has just died."""
+    try:
+        said = ray.get(named_actor("controller").status.remote(), timeout=20)["nodes"]
+    except (ray.exceptions.RayError, ValueError):
+        return None
     return next((node["state"] for node in said if node["name"] == name), None)
 
 

@@ -12,7 +12,7 @@ from harness.ray_cluster import RayCluster
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
-def until(condition, timeout=120.0):
+def until(condition, timeout=240.0):
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         value = condition()
