@@ -15,6 +15,7 @@ option(FAIRLEAD_PORTABLE "Link everything but libc statically" OFF)
 option(FAIRLEAD_TESTS "Build unit tests" ON)
 option(FAIRLEAD_BENCH "Build benchmarks" ON)
 set(FAIRLEAD_COMMIT "" CACHE STRING "What `fairlead --version` says beside the version, for example the commit of a package")
+set(FAIRLEAD_BATCH "" CACHE STRING "What is compiled several files at a time: nothing, `tests`, or `all`; a clean build is faster, a change slower")
 set(FAIRLEAD_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize, for example address,undefined")
 
 add_compile_options(-Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> -Wno-missing-field-initializers -Werror=return-type -fno-omit-frame-pointer)

@@ -9,8 +9,8 @@ namespace fairlead::net {
 
 template <typename Parser>
 bool waits_for_last_chunk(Parser& parser, std::size_t unread) {
-  constexpr std::size_t kLastChunk = 5;
-  return unread < kLastChunk && parser.is_header_done() && parser.chunked();
+  constexpr std::size_t kShortestEnd = 5;
+  return unread < kShortestEnd && parser.is_header_done() && parser.chunked();
 }
 
 }  // namespace fairlead::net

@@ -25,7 +25,7 @@ std::vector<std::string_view> split(std::string_view path) {
 }
 
 // Names come from outside: keep error messages printable and short.
-std::string quoted(std::string_view name) {
+std::string shown(std::string_view name) {
   std::string text = "'";
   for (char c : name.substr(0, 200)) {
     bool plain = static_cast<unsigned char>(c) >= 0x20 && c != 0x7f;
@@ -43,7 +43,7 @@ bool has_control_character(std::string_view name) {
 
 Status check_entry_name(std::string_view name) {
   auto refuse = [&](std::string_view why) {
-    return fail(Errc::kInvalidArgument, "entry {} in the code bundle {}", quoted(name), why);
+    return fail(Errc::kInvalidArgument, "entry {} in the code bundle {}", shown(name), why);
   };
   if (name.empty()) return refuse("has an empty name");
   if (name.size() > kMaxEntryNameLength) return refuse(fmt::format("has more than {} bytes", kMaxEntryNameLength));
@@ -62,8 +62,8 @@ Status check_entry_name(std::string_view name) {
 
 Status check_link_target(std::string_view name, std::string_view target) {
   auto refuse = [&](std::string_view why) {
-    return fail(Errc::kInvalidArgument, "symbolic link {} in the code bundle {} (target {})", quoted(name), why,
-                quoted(target));
+    return fail(Errc::kInvalidArgument, "symbolic link {} in the code bundle {} (target {})", shown(name), why,
+                shown(target));
   };
   if (target.empty() || target.size() > kMaxLinkTargetLength) {
     return refuse(fmt::format("must have a target of 1 to {} bytes", kMaxLinkTargetLength));
@@ -102,7 +102,7 @@ Status FileTree::make_parents(std::string_view name) {
     if (errno != EEXIST || lstat(path.c_str(), &existing) != 0) return fail(errno_error(errno, "mkdir " + path));
     if (!S_ISDIR(existing.st_mode)) {
       return fail(Errc::kInvalidArgument, "entry {} in the code bundle lies below an entry that is a file",
-                  quoted(name));
+                  shown(name));
     }
   }
   return {};
@@ -120,7 +120,7 @@ Result<FileTree::File> FileTree::add_file(std::string_view name, bool executable
   const std::string path = root_ + "/" + std::string(name);
   int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0 && errno == EEXIST) {
-    return fail(Errc::kInvalidArgument, "entry {} is in the code bundle twice", quoted(name));
+    return fail(Errc::kInvalidArgument, "entry {} is in the code bundle twice", shown(name));
   }
   if (fd < 0) return fail(errno_error(errno, "create " + path));
   File file(*this, std::string(name), fd);
@@ -140,7 +140,7 @@ Status FileTree::finish() {
   for (const Link& link : links_) {
     const std::string path = root_ + "/" + link.name;
     if (symlink(link.target.c_str(), path.c_str()) == 0) continue;
-    if (errno == EEXIST) return fail(Errc::kInvalidArgument, "entry {} is in the code bundle twice", quoted(link.name));
+    if (errno == EEXIST) return fail(Errc::kInvalidArgument, "entry {} is in the code bundle twice", shown(link.name));
     return fail(errno_error(errno, "symlink " + path));
   }
   links_.clear();
@@ -158,7 +158,7 @@ Status FileTree::File::write(std::string_view bytes) {
   tree_.bytes_ += static_cast<std::int64_t>(bytes.size());
   if (tree_.bytes_ > static_cast<std::int64_t>(kMaxUnzippedCodeBytes)) {
     return fail(Errc::kTooLarge, "the code bundle is larger than {} bytes unpacked (at entry {})",
-                kMaxUnzippedCodeBytes, quoted(name_));
+                kMaxUnzippedCodeBytes, shown(name_));
   }
   while (!bytes.empty()) {
     ssize_t written = ::write(fd_, bytes.data(), bytes.size());
