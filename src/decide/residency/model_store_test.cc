@@ -245,12 +245,12 @@ TEST_F(ModelStoreTest, ForeignNumbersAreAnsweredAsThoseThatNeverWere) {
   const TensorId tensor = std::get<CreateTensor>(open(a, "x", kMiB).at(0)).tensor;
   ModelActions out;
   store.created(tensor, std::nullopt, out);
-  for (const TensorId number : {tensor, TensorId(77)}) {
+  for (const TensorId one : {tensor, TensorId(77)}) {
     out.clear();
-    store.seal(b, 1, number, out);
+    store.seal(b, 1, one, out);
     EXPECT_EQ(why(out), ModelRefusal::kRefused);
     out.clear();
-    store.close(tick(), b, number, out);
+    store.close(tick(), b, one, out);
     EXPECT_TRUE(out.empty());
   }
   EXPECT_EQ(store.state(tensor), State::kFilling);
