@@ -100,15 +100,15 @@ void remove_groups(const std::string& dir) {
 
 // Of a spawner that was killed a moment ago, whose sandboxes may still be ending: their groups are busy until then.
 void remove_leftovers(const std::string& folder) {
-  constexpr int kTries = 100;
   constexpr useconds_t kBetweenTriesUs = 5'000;
+  int tries = 400;  // two seconds for all of them: on a busy machine a sandbox takes that long to end
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
     if (!entry.is_directory(ignored) || process_exists(entry.path().filename())) continue;
-    for (int i = 0; i < kTries; ++i) {
-      remove_groups(entry.path());
-      if (!fs::exists(entry.path(), ignored)) break;
+    remove_groups(entry.path());
+    while (fs::exists(entry.path(), ignored) && tries-- > 0) {
       ::usleep(kBetweenTriesUs);
+      remove_groups(entry.path());
     }
   }
 }

@@ -6,9 +6,28 @@
 #include <cstdlib>
 
 #include "base/fuzz_seeds.h"
+#include "edge/streamed_answer.h"
+#include "net/http_client.h"
 #include "node/peers/fields.h"
 #include "node/peers/peer_messages.h"
 #include "node/peers/peer_stream.h"
+
+namespace fairlead {
+
+// What is linked here can send and ask, and does not: no server is there, and no peer.
+void AnswerFraming::refused(net::HttpExchange, const Error&) {
+  std::abort();
+}
+
+void net::HttpExchange::respond(HttpResponse) {
+  std::abort();
+}
+
+std::string_view net::ClientResponse::header(std::string_view) const {
+  std::abort();
+}
+
+}  // namespace fairlead
 
 namespace {
 
