@@ -41,7 +41,7 @@ format: packages ## clang-format, in place
 	@tools/lint/format.py --fix
 
 SANITIZE ?= all
-sanitize: packages ## unit tests under the address, undefined behaviour and thread sanitizers (SANITIZE=short: a fifth of the time)
+sanitize: packages ## unit tests under the address, undefined behaviour and thread sanitizers (SANITIZE=short, edges: parts of them)
 	@tools/sanitize $(SANITIZE)
 
 FUZZ_SECONDS ?= 600

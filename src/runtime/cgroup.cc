@@ -23,6 +23,9 @@ constexpr std::uint64_t kCpuPeriodUs = 100'000;
 // Version 1 counts shares of 1024 where version 2 has weights of 100.
 constexpr std::uint64_t kSharesPerWeight1024 = 1024, kPlainWeight = 100;
 constexpr std::uint64_t kLeastShares = 2;
+// Together three seconds: on a busy machine the sandboxes of a killed spawner take longer than one to end.
+constexpr int kWaits = 600;
+constexpr useconds_t kWaitUs = 5'000;
 
 Status write_file(const std::string& path, std::string_view text) {
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
@@ -99,25 +102,23 @@ void remove_groups(const std::string& dir) {
 }
 
 // Of a spawner that was killed a moment ago, whose sandboxes may still be ending: their groups are busy until then.
-void remove_leftovers(const std::string& folder) {
-  constexpr useconds_t kBetweenTriesUs = 5'000;
-  int tries = 400;  // two seconds for all of them: on a busy machine a sandbox takes that long to end
+void remove_leftovers(const std::string& folder, int& waits) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
     if (!entry.is_directory(ignored) || process_exists(entry.path().filename())) continue;
     remove_groups(entry.path());
-    while (fs::exists(entry.path(), ignored) && tries-- > 0) {
-      ::usleep(kBetweenTriesUs);
+    for (; waits > 0 && fs::exists(entry.path(), ignored); --waits) {
+      ::usleep(kWaitUs);
       remove_groups(entry.path());
     }
   }
 }
 
 // <parent>/fairlead/<owner>, or empty.
-std::string make_owned(const std::string& parent, const std::string& owner) {
+std::string make_owned(const std::string& parent, const std::string& owner, int& waits) {
   const std::string folder = fmt::format("{}/{}", parent, kFolder);
   ::mkdir(folder.c_str(), 0755);
-  remove_leftovers(folder);
+  remove_leftovers(folder, waits);
   std::string owned = folder + "/" + owner;
   if (::mkdir(owned.c_str(), 0755) != 0 && errno != EEXIST) return {};
   return owned;
@@ -238,7 +239,7 @@ CgroupTree::~CgroupTree() {
   if (!cpu_dir_.empty()) remove_groups(cpu_dir_);
 }
 
-bool CgroupTree::open_v2(const std::string& owner) {
+bool CgroupTree::open_v2(const std::string& owner, int& waits) {
   const auto mount = mount_point("");
   if (!mount) return false;
   const std::string controllers = read_file(*mount + "/cgroup.controllers");
@@ -247,7 +248,7 @@ bool CgroupTree::open_v2(const std::string& owner) {
   for (const std::string& parent : {own, *mount}) {
     if (!enable_controllers(parent)) continue;
     const std::string folder = fmt::format("{}/{}", parent, kFolder);
-    memory_dir_ = make_owned(parent, owner);
+    memory_dir_ = make_owned(parent, owner, waits);
     if (!memory_dir_.empty() && enable_controllers(folder) && enable_controllers(memory_dir_)) {
       version_ = CgroupVersion::kV2;
       if (has_word(read_file(memory_dir_ + "/cgroup.subtree_control"), "cpu")) cpu_dir_ = memory_dir_;
@@ -259,12 +260,12 @@ bool CgroupTree::open_v2(const std::string& owner) {
   return false;
 }
 
-bool CgroupTree::open_v1(const std::string& owner) {
+bool CgroupTree::open_v1(const std::string& owner, int& waits) {
   const auto memory = mount_point("memory");
   const auto pids = mount_point("pids");
   if (!memory || !pids) return false;
-  memory_dir_ = make_owned(own_directory(*memory, "memory"), owner);
-  pids_dir_ = make_owned(own_directory(*pids, "pids"), owner);
+  memory_dir_ = make_owned(own_directory(*memory, "memory"), owner, waits);
+  pids_dir_ = make_owned(own_directory(*pids, "pids"), owner, waits);
   if (memory_dir_.empty() || pids_dir_.empty()) {
     memory_dir_.clear();
     pids_dir_.clear();
@@ -272,14 +273,15 @@ bool CgroupTree::open_v1(const std::string& owner) {
     return false;
   }
   version_ = CgroupVersion::kV1;
-  if (const auto cpu = mount_point("cpu")) cpu_dir_ = make_owned(own_directory(*cpu, "cpu"), owner);
+  if (const auto cpu = mount_point("cpu")) cpu_dir_ = make_owned(own_directory(*cpu, "cpu"), owner, waits);
   return true;
 }
 
 CgroupTree CgroupTree::open(int spawner_pid) {
   CgroupTree tree;
   const std::string owner = std::to_string(spawner_pid);
-  if (tree.open_v2(owner) || tree.open_v1(owner)) {
+  int waits = kWaits;
+  if (tree.open_v2(owner, waits) || tree.open_v1(owner, waits)) {
     tree.why_.clear();
   } else if (tree.why_.empty()) {
     tree.why_ = "no cgroup hierarchy with the memory and pids controllers is mounted";

@@ -66,7 +66,7 @@ class CgroupTree {
   CgroupTree(CgroupTree&& other) noexcept { *this = std::move(other); }
   CgroupTree& operator=(CgroupTree&& other) noexcept;
 
-  // Finds what the machine has and removes leftovers. Never fails: the worst is kNone, and why() says why.
+  // Finds what the machine has and removes leftovers of killed spawners; waits at most three seconds for all that are busy. Never fails: the worst is kNone, and why() says why.
   static CgroupTree open(int spawner_pid);
 
   CgroupVersion version() const { return version_; }
@@ -75,8 +75,9 @@ class CgroupTree {
   Result<std::unique_ptr<Cgroup>> make(std::string_view name) const;
 
  private:
-  bool open_v1(const std::string& owner);
-  bool open_v2(const std::string& owner);
+  // `waits`: how often it is still waited for leftovers.
+  bool open_v1(const std::string& owner, int& waits);
+  bool open_v2(const std::string& owner, int& waits);
 
   CgroupVersion version_ = CgroupVersion::kNone;
   std::string why_;
