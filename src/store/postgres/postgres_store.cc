@@ -179,8 +179,10 @@ class PostgresStore final : public SharedStore {
                   name);
     };
     operation.row = [event = std::move(event)](const Writer& writer) { return postgres::put_event(event, writer); };
-    operation.done = [this, written_under, done = std::move(done)](const Status& status) {
+    operation.done = [this, is_open = std::weak_ptr(is_open_), written_under,
+                      done = std::move(done)](const Status& status) {
       if (done) done(status);
+      if (is_open.expired()) return;  // the io_context tells what was committed also when the store has gone
       // Under an epoch that has ended meanwhile it is everybody's to claim.
       if (status && *written_under != lease_.writer().epoch && lease_lost_) lease_lost_();
     };
@@ -371,6 +373,8 @@ class PostgresStore final : public SharedStore {
   std::int64_t last_claim_ = 0;
   std::set<std::string> known_;
   std::function<void()> lease_lost_;
+  const std::shared_ptr<const bool> is_open_ =
+      std::make_shared<const bool>(true);  // callbacks on the io_context outlive the store
   Lease lease_;
   Watch watch_;  // ends the epoch after the last commit
   std::optional<CommitQueue> commit_;
