@@ -43,11 +43,11 @@ def chunk(part):
     node.sendall(b"%x\r\n%b\r\n" % (len(part), part))
 
 def begin(headers):
-    node.sendall(b"POST " + API + headers[b"lambda-runtime-aws-request-id"] + b"/response HTTP/1.1\r\nHost: node\r\n"
+    node.sendall(b"POST " + API + headers[b"lambda-runtime-aws-request-id"] + b"/response HTTP/1.1\r\nHost: localhost\r\n"
                  b"Lambda-Runtime-Function-Response-Mode: streaming\r\nTransfer-Encoding: chunked\r\nContent-Type: text/plain\r\n\r\n")
 
 while True:
-    node.sendall(b"GET " + API + b"next HTTP/1.1\r\nHost: node\r\n\r\n")
+    node.sendall(b"GET " + API + b"next HTTP/1.1\r\nHost: localhost\r\n\r\n")
     headers, body = answer()
     began = time.monotonic()
     kind, _, number = body.decode().strip('"').partition(" ")
@@ -100,7 +100,7 @@ class Stream:
     def __init__(self, node, event):
         body = json.dumps(event).encode()
         self.socket = socket.create_connection((node.host, node.port))
-        self.socket.sendall(b"POST /fairlead/v1/functions/speaker/stream HTTP/1.1\r\nHost: node\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+        self.socket.sendall(b"POST /fairlead/v1/functions/speaker/stream HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
 
     def begin(self):
         self.socket.settimeout(600)

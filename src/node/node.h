@@ -55,7 +55,7 @@ struct NodeOptions {
   CoreOptions core;
   std::string policy;  // one of policy_names()
   PolicyOptions policy_options;
-  std::vector<TenantEntry> tenants;  // with PolicyOptions::by_tenant
+  std::vector<TenantEntry> tenants;  // heeded with PolicyOptions::by_tenant
   // What callers' bytes are counted in, wherever they lie: front door, events, kept replies, runs of graphs. Null:
   // each has a bound of its own.
   std::shared_ptr<ByteBudget> memory = {};

@@ -66,6 +66,8 @@ std::vector<TenantStatus> tenant_status(const Functions& functions, const Core& 
   for (const auto& [name, function] : functions.versions()) add(function);
   for (const auto& [name, function] : functions.requested()) add(function);
   std::vector<TenantStatus> list;
+  const bool is_alone = by_name.size() == 1 && by_name.begin()->second.share == TenantShare();
+  if (is_alone) return list;  // "default", who has it all
   for (auto& [name, tenant] : by_name) list.push_back(std::move(tenant));
   return list;
 }

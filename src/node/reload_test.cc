@@ -62,14 +62,18 @@ TEST(Reload, SlotsChangeFromOneNumberToAnother) {
   EXPECT_EQ(plan_reload(with(unsaid, 0), with(four, 0)).options.slots.most, 4);
 }
 
-TEST(Reload, TenantsChangeWhereThereAreSomeBeforeAndAfter) {
+TEST(Reload, TenantsChangeWhileTheNodeRuns) {
   ServeOptions none, one, other;
   one.tenants = {{.name = "vision", .share = {.weight = 2}}};
   other.tenants = {{.name = "vision", .share = {.weight = 3, .max_concurrency = 4}}};
   EXPECT_THAT(plan_reload(one, other).changed, ElementsAre("--tenant is vision:3:4, it was vision:2"));
   EXPECT_EQ(plan_reload(one, other).options.tenants.front().share.weight, 3);
-  EXPECT_THAT(plan_reload(none, one).unchanged, testing::SizeIs(1));
-  EXPECT_THAT(plan_reload(one, none).unchanged, testing::SizeIs(1));
+  EXPECT_THAT(plan_reload(none, one).changed,
+              ElementsAre("--tenant is vision:2, it was the default (all have weight 1)"));
+  EXPECT_THAT(plan_reload(one, none).options.tenants, IsEmpty());
+  ServeOptions ignores;
+  ignores.ignore_tenants = true;
+  EXPECT_THAT(plan_reload(none, ignores).unchanged, testing::SizeIs(1));
 }
 
 }  // namespace

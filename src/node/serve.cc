@@ -151,7 +151,7 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
   node.policy = options.policy;
   node.policy_options.set(kOverRun, from_seconds(options.over_run_seconds));
   node.policy_options.ttl_factor = options.ttl_factor;
-  node.policy_options.by_tenant = !options.tenants.empty();
+  node.policy_options.by_tenant = !options.ignore_tenants;
   node.tenants = options.tenants;
   node.core.slots_per_gpu = static_cast<std::size_t>(options.slots.most);
   node.core.instances_per_gpu = static_cast<std::size_t>(options.instances_per_gpu);

@@ -123,7 +123,8 @@ struct ServeOptions {
   std::string policy = "mqfq-setup";
   double over_run_seconds = 8;                    // T. The paper's is 10: the same mean, a third more of the worst gap
   double ttl_factor = 2;                          // alpha
-  std::vector<TenantEntry> tenants;               // fair between tenants first, where there are any
+  std::vector<TenantEntry> tenants;               // what they are entitled to; others have weight 1
+  bool ignore_tenants = false;                    // fair between functions alone
   bool cold_duplicates = false;                   // start another instance even where a busy one is free sooner
   int starts_per_gpu = default_starts_per_gpu();  // instances that start at a time without a slot; 0: they hold one
   SlotChoice slots;

@@ -230,11 +230,6 @@ bool slots_can_live(const ServeOptions& from, const ServeOptions& to) {
   return from.slots.is_given == to.slots.is_given || from.task_lanes.has_value();
 }
 
-// Whether it is fair between tenants is fixed at the start.
-bool tenants_can_live(const ServeOptions& from, const ServeOptions& to) {
-  return !from.tenants.empty() && !to.tenants.empty();
-}
-
 // ---- the table, a group at a time
 
 using Options = ServeOptions;
@@ -398,13 +393,16 @@ ServeSettings scheduling_settings() {
                    "Start another instance of a function even where a busy one is expected to be free sooner"),
       ServeSetting::list<TenantEntry>(
           "tenant", &Options::tenants, tenant_entry(),
-          "Fair between tenants first, then between the functions of each: a tenant's share against the others, and "
-          "how "
-          "many of its invocations may run at the same time. May be repeated; functions name theirs with the tag "
-          "gpu:tenant, tenants not listed have weight 1, functions that name none are default's",
+          "A tenant's share against the others, and how many of its invocations may run at the same time: the node is "
+          "fair between tenants first, then between the functions of each. May be repeated; functions name theirs "
+          "with the tag gpu:tenant, tenants not listed have weight 1, functions that name none are default's",
           add_tenant)
-          .by_default("no tenants: fair between functions")
-          .live_when(tenants_can_live, "from some tenants to others"),
+          .by_default("all have weight 1")
+          .live(),
+      ServeSetting(
+          "ignore-tenants", &Options::ignore_tenants, yes_or_no(),
+          "Fair between functions alone, whoever's they are: a tenant with more functions gets more, and one of "
+          "short calls may keep others waiting for --over-run"),
       ServeSetting("starts", &Options::starts_per_gpu, whole_number(0, kMostStarts),
                    "Instances that may start at the same time on one GPU while invocations hold its slots; 0: a cold "
                    "start holds the slot of its invocation, as in the MQFQ-Sticky paper")
@@ -709,6 +707,10 @@ Status check_together(const ServeOptions& options) {
   if (options.software_gpu && !options.gpu_library_dir.empty()) {
     return fail(Errc::kInvalidArgument, "--softgpu excludes --gpu-library-dir, which is '{}': leave one of them out",
                 options.gpu_library_dir);
+  }
+  if (options.ignore_tenants && !options.tenants.empty()) {
+    return fail(Errc::kInvalidArgument, "--ignore-tenants excludes --tenant, which names {}: leave one of them out",
+                options.tenants.front().name);
   }
   if (options.slots.most > options.instances_per_gpu) {
     return fail(Errc::kInvalidArgument,

@@ -258,6 +258,7 @@ std::optional<Instant> Core::next_wakeup() const {
   Instant next = state_->tables.queue->next_expiry().value_or(Instant::max());
   if (state_->tables.pool.has_turn() && state_->tables.queue->queued() > 0) {
     next = std::min(next, state_->tables.queue->next_chance().value_or(Instant::max()));
+    next = std::min(next, state_->dispatchable.answers().patient_until());
   }
   next = std::min(next, state_->keeper.next_deadline());
   next = std::min({next, state_->tables.invocations.next_due(), state_->kept.next_start, state_->kept.next_end});

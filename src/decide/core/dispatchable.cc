@@ -10,7 +10,18 @@ namespace fairlead {
 // Where instances do not start ahead, the dispatch does the start itself.
 bool Dispatchable::may_begin_with_a_start(FlowId flow) const {
   return !starts_ahead(tables_) && planner_.may_have_more(flow) && planner_.held_back_on(flow).empty() &&
-         !planner_.worth_waiting(flow);
+         !is_patient(flow);
+}
+
+bool Dispatchable::is_patient(FlowId flow) const {
+  const auto until = planner_.worth_waiting_until(flow);
+  if (until) answers_.note_patience(*until);
+  return until.has_value();
+}
+
+void Dispatchable::note_start(FlowId flow, Obstacle obstacle) const {
+  answers_.note_start(obstacle);
+  if (obstacle == Obstacle::kItself) is_patient(flow);
 }
 
 bool Dispatchable::can_run_on(FlowId flow, GpuId only) const {

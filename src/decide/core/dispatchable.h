@@ -7,6 +7,7 @@
 // Threads: the core's.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -29,6 +30,7 @@ class DispatchAnswers {
     if (obstacle != Obstacle::kNothing) note(start_, obstacle);
   }
   void note_kept() { one_is_kept_ = true; }
+  void note_patience(Instant until) { patient_until_ = std::min(patient_until_, until); }
 
   // Of the first flow that the policy asked about and that waits for more than itself, if any.
   std::optional<Obstacle> run() const { return run_; }
@@ -36,6 +38,8 @@ class DispatchAnswers {
   FlowId waits() const { return waits_; }  // whose answer run() is
   bool one_could_run() const { return one_could_run_; }
   bool one_is_kept() const { return one_is_kept_; }  // it could, and the policy has its reasons
+  // Until when flows have no further instance started, since one of theirs is expected to be free before.
+  Instant patient_until() const { return patient_until_; }
 
  private:
   static bool note(std::optional<Obstacle>& first, Obstacle obstacle) {
@@ -47,6 +51,7 @@ class DispatchAnswers {
   std::optional<Obstacle> run_, start_;
   FlowId waits_;
   bool one_could_run_ = false, one_is_kept_ = false;
+  Instant patient_until_ = Instant::max();
 };
 
 class Dispatchable final : public Placeable {
@@ -57,7 +62,7 @@ class Dispatchable final : public Placeable {
   // A choice begins: nothing was asked yet.
   void begin() { answers_ = {}; }
   const DispatchAnswers& answers() const { return answers_; }
-  void note_start(Obstacle obstacle) const { answers_.note_start(obstacle); }
+  void note_start(FlowId flow, Obstacle obstacle) const;
 
   // Noted.
   bool can_run(FlowId flow) const override;
@@ -72,6 +77,7 @@ class Dispatchable final : public Placeable {
   bool can_run_on(FlowId flow, GpuId only) const;  // none: on any
   bool may_begin_with_a_start(FlowId flow) const;
   Obstacle obstacle_to_run(FlowId flow) const;
+  bool is_patient(FlowId flow) const;
 
   const CoreTables& tables_;
   const Residency& residency_;

@@ -55,7 +55,7 @@ TEST_F(DispatchableTest, FreeGpusComeInTheOrderOfWhatRunsThere) {
 
 TEST_F(DispatchableTest, EachChoiceBeginsWithoutAnswers) {
   dispatchable.is_kept(kA);
-  dispatchable.note_start(Obstacle::kStarts);
+  dispatchable.note_start(kA, Obstacle::kStarts);
   EXPECT_TRUE(dispatchable.answers().one_is_kept());
   dispatchable.begin();
   EXPECT_FALSE(dispatchable.answers().one_is_kept());

@@ -14,7 +14,7 @@ class Startable final : public Placeable {
   bool can_run(FlowId flow) const override { return obstacle(flow) == Obstacle::kNothing; }
   Obstacle obstacle(FlowId flow) const override {
     const Obstacle found = planner_.obstacle(flow);
-    dispatchable_.note_start(found);
+    dispatchable_.note_start(flow, found);
     return found;
   }
   bool may_start() const override { return planner_.may_start(); }

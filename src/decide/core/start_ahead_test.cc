@@ -86,6 +86,19 @@ TEST_F(StartAhead, WhileTheFirstStartOfAFunctionGoesOnNoSecondOneBegins) {
   EXPECT_THAT(ready(1, 201s), ElementsAre("deliver invocation=1 instance=1"));
 }
 
+// A start takes 9 s, and nobody knows how long a run takes: the second invocation waits for the first, which does not end.
+TEST_F(StartAhead, WhoWaitsForABusyInstanceIsGivenAnotherOnceThatIsOverdue) {
+  use({.slots_per_gpu = 2, .starts_per_gpu = 4, .no_cold_duplicates = true});
+  add(kA);
+  arrive(1, kA);
+  ready(1, 9s);
+  EXPECT_THAT(arrive(2, kA, 10s), IsEmpty());
+  Lines started;
+  for (int wakes = 0; wakes < 10 && started.empty(); ++wakes) started = wake(*core_->next_wakeup() - Instant());
+  EXPECT_THAT(started, ElementsAre("start instance=2 flow=1 gpu=1"));
+  EXPECT_LE(now_, Instant(20s));
+}
+
 TEST_F(StartAhead, ReservedConcurrencyBoundsWhatStarts) {
   use({.slots_per_gpu = 3, .starts_per_gpu = 4});
   core_->add_function({.flow = kA, .max_concurrency = 2});

@@ -128,11 +128,12 @@ Duration StartPlanner::expected_start(FlowId flow) const {
 // Example: a start takes 9 s, a run 2 s, and one runs since 0.5 s. With three queued the instance is done with them in
 // 1.5 + 2 x 2 = 5.5 s, before a second would be ready; with six, in 11.5 s: a second one is started. After 11 s of a run
 // that should have taken 2 s one is started in any case.
-bool StartPlanner::worth_waiting(FlowId flow) const {
-  if (!tables_.options.no_cold_duplicates) return false;
+std::optional<Instant> StartPlanner::worth_waiting_until(FlowId flow) const {
+  if (!tables_.options.no_cold_duplicates) return std::nullopt;
   const FlowView view = tables_.queue->view(flow);
   const Duration start = expected_start(flow), run = view.service_estimate;
   Duration first_free = Duration::max();
+  Instant until = Instant::max();
   Duration::rep useful = 0;
   for (const Instance* instance : tables_.pool.of_flow(flow)) {
     if (instance->spare() || instance->life.retires()) continue;
@@ -142,11 +143,15 @@ bool StartPlanner::worth_waiting(FlowId flow) const {
     const Duration elapsed = tables_.latest - since;
     if (elapsed > expected + start) continue;
     first_free = std::min(first_free, std::max(Duration(0), expected - elapsed));
+    until = std::min(until, since + expected + start + Duration(1));
     ++useful;
   }
-  if (useful == 0) return false;
+  if (useful == 0) return std::nullopt;
   const auto behind = static_cast<Duration::rep>(view.queued > 0 ? view.queued - 1 : 0);
-  return first_free + behind * run / useful <= start;
+  if (first_free + behind * run / useful > start) return std::nullopt;
+  constexpr Duration kSoonest =
+      std::chrono::milliseconds(1);  // of one that has just begun, and nothing is known of how long it takes
+  return std::max(until, tables_.latest + kSoonest);
 }
 
 }  // namespace fairlead

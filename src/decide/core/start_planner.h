@@ -48,8 +48,10 @@ class StartPlanner final : public Yielding {
   // has one.
   std::optional<Placement> place_prepared(FlowId flow) const;
 
-  // Whether an invocation that finds no free instance of the flow should wait for a busy one rather than have one started.
-  bool worth_waiting(FlowId flow) const;
+  // Whether an invocation that finds no free instance of the flow should wait for a busy one rather than have one started; and when to
+  // ask again at the latest, since one of the busy ones is overdue then.
+  bool worth_waiting(FlowId flow) const { return worth_waiting_until(flow).has_value(); }
+  std::optional<Instant> worth_waiting_until(FlowId flow) const;
   // GPUs on which another instance of the flow would wait for the same as one that is free there.
   std::vector<GpuId> held_back_on(FlowId flow) const;
 

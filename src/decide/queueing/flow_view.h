@@ -44,6 +44,8 @@ struct FlowShare {
 struct TenantShare {
   double weight = 1.0;                         // > 0
   std::optional<std::size_t> max_concurrency;  // in flight at most; empty: no limit
+
+  bool operator==(const TenantShare&) const = default;
 };
 
 }  // namespace fairlead
