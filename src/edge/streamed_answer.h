@@ -52,8 +52,8 @@ std::vector<net::Header> call_headers(const AnswerHead& head, Duration after);
 
 class StreamedAnswer final : public AnswerStream, public std::enable_shared_from_this<StreamedAnswer> {
  public:
-  // Of an answer, waiting for its client. What the function's connection has read already, 64 KiB, may wait beside it.
-  static constexpr std::size_t kMostWaiting = 64 << 10;
+  // Of an answer, waiting for its client. What the function's connection has read already, 8 KiB, may wait beside it.
+  static constexpr std::size_t kMostWaiting = 8 << 10;
 
   StreamedAnswer(net::HttpExchange exchange, std::unique_ptr<AnswerFraming> framing)
       : exchange_(std::move(exchange)), framing_(std::move(framing)) {}

@@ -20,7 +20,8 @@ namespace {
 constexpr const char* kNobody = "(nobody)";  // no tenant's name: who holds answers of those who are not known
 constexpr std::size_t kMinInputBytes = 4 << 10;
 constexpr std::size_t kMaxInputBytes = 64 << 10;
-constexpr std::size_t kTurnBytes = 64 << 10;  // of an answer go out, before others have theirs
+constexpr std::size_t kMaxInputBehindSink = 8 << 10;  // of a body whose sink is full: the rest waits in the kernel
+constexpr std::size_t kTurnBytes = 64 << 10;           // of an answer go out, before others have theirs
 // After a refused request the client may still be sending it. Closing at once would reset the connection and could
 // destroy the answer on its way, so this much is read and thrown away first.
 constexpr std::size_t kMaxDiscardBytes = 64 << 20;
@@ -310,7 +311,8 @@ void Connection::update_waiting() {
 
 void Connection::read() {
   if (reading_ || closed_ || input_ended_) return;
-  const auto [data, size] = input_.space(kMaxInputBytes);
+  const bool waits = arriving_ != nullptr && arriving_->has_full_sink();
+  const auto [data, size] = input_.space(waits ? kMaxInputBehindSink : kMaxInputBytes);
   if (size == 0) return;  // only while input waits: parsing always leaves room otherwise
   reading_ = true;
   transport_.async_read(data, size,
