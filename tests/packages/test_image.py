@@ -8,6 +8,7 @@ import pathlib
 import shlex
 import subprocess
 import tarfile
+import urllib.request
 
 import pytest
 from clean_root import DIST, ROOT, CleanRoot, package
@@ -48,6 +49,10 @@ def image(tmp_path_factory):
     if os.environ.get("FAIRLEAD_PACKAGES") != "all":
         pytest.skip("a Debian root takes minutes: make package-check")
     package("fairlead_*_amd64.deb")
+    try:
+        urllib.request.urlopen(f"{tool.MIRROR}/dists/{tool.SUITE}/InRelease", timeout=20).close()
+    except OSError as reason:
+        pytest.skip(f"{tool.MIRROR} cannot be reached: {reason}")
     try:
         archive = tool.make_image(DIST, tmp_path_factory.mktemp("out"), ["fairlead", "fairlead-softgpu"])
     except tool.Unavailable as reason:
