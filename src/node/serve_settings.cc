@@ -185,7 +185,7 @@ SettingType<Volume> volume_entry() {
           .bound = "NAME=FOLDER, NAME=FOLDER:TENANT or NAME=FOLDER:TENANT:rw",
           .read = parse_volume,
           .write = [](const Volume& volume) {
-            const std::string entry = volume.name + "=" + volume.folder;
+            std::string entry = volume.name + "=" + volume.folder;
             if (volume.tenant.empty()) return entry;
             return entry + ":" + volume.tenant + (volume.writable ? ":rw" : "");
           }};
