@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "base/lifetime.h"
 #include "base/log.h"
 #include "store/postgres/commit_queue.h"
 #include "store/postgres/kept_answers.h"
@@ -179,10 +180,9 @@ class PostgresStore final : public SharedStore {
                   name);
     };
     operation.row = [event = std::move(event)](const Writer& writer) { return postgres::put_event(event, writer); };
-    operation.done = [this, is_open = std::weak_ptr(is_open_), written_under,
-                      done = std::move(done)](const Status& status) {
+    operation.done = [this, life = life_.watch(), written_under, done = std::move(done)](const Status& status) {
       if (done) done(status);
-      if (is_open.expired()) return;  // the io_context tells what was committed also when the store has gone
+      if (life.ended()) return;  // the io_context tells what was committed also when the store has gone
       // Under an epoch that has ended meanwhile it is everybody's to claim.
       if (status && *written_under != lease_.writer().epoch && lease_lost_) lease_lost_();
     };
@@ -373,11 +373,10 @@ class PostgresStore final : public SharedStore {
   std::int64_t last_claim_ = 0;
   std::set<std::string> known_;
   std::function<void()> lease_lost_;
-  const std::shared_ptr<const bool> is_open_ =
-      std::make_shared<const bool>(true);  // callbacks on the io_context outlive the store
   Lease lease_;
   Watch watch_;  // ends the epoch after the last commit
   std::optional<CommitQueue> commit_;
+  Lifetime life_;
 };
 
 }  // namespace
