@@ -193,7 +193,8 @@ std::optional<FlowGroups::Choice> FlowGroups::choose_by_tenant(Instant now, cons
   settle_asked();
   if (!tenant) return std::nullopt;
   const Flow& flow = groups_[*tenant]->flows[begun->row];
-  tenants_->begin(*tenant, begun->invocation, flow.of_whole_device(flow.service.value_or(Duration(0))));
+  tenants_->begin(*tenant, begun->invocation,
+                  flow.service ? std::optional(flow.of_whole_device(*flow.service)) : std::nullopt);
   settle(*tenant);
   return Choice{flow.id, begun->invocation, begun->gpu};
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/rng.h"
@@ -256,6 +257,40 @@ TEST(TenantQueues, AFloodOfFunctionsIsStillOneTenant) {
   bench.serve(50);
   bench.arrive(FlowId(26), 3);
   EXPECT_LE(bench.serve(3).find('Z'), 1u);
+}
+
+// Two slots, both the flood's, whose calls are short, or turn out a thousand times shorter than those before them.
+TEST(TenantQueues, WhoJoinsAFloodHasTheNextFreeSlot) {
+  for (const Duration learnt : {Duration(200us), Duration(200ms)}) {
+    Bench bench("mqfq-sticky", by_tenant());
+    bench.add(kA, {.tenant = TenantId(1)});
+    bench.add(kB, {.tenant = TenantId(2)});
+    bench.teach(kA, learnt);
+    bench.teach(kB, 200us);
+    bench.arrive(kA, 100);
+    const auto choose = [&] { return *bench.policy().choose(Instant{}, bench.placeable()); };
+    const auto end = [&](const FlowQueue::Choice& choice) {
+      bench.policy().on_completion(Instant{}, choice.flow, choice.invocation, 200us);
+    };
+    auto one = choose(), other = choose();
+    for (int i = 0; i < 20; ++i) {
+      end(std::exchange(one, std::exchange(other, choose())));
+    }
+    bench.arrive(kB);
+    end(one);
+    EXPECT_EQ(choose().flow, kB) << learnt.count();
+  }
+}
+
+TEST(TenantQueues, NobodyBanksCreditBeforeHeComes) {
+  Bench bench("fcfs", by_tenant());
+  bench.add(kA, {.tenant = TenantId(1)});
+  bench.add(kB, {.tenant = TenantId(2)});
+  bench.arrive(kA, 200);
+  bench.serve(100);
+  bench.arrive(kB, 100);
+  const std::string order = bench.serve(20);
+  EXPECT_NEAR(std::count(order.begin(), order.end(), 'B'), 10, 1) << order;
 }
 
 // Inside of a tenant virtual times begin at 0 whenever it does; people compare them with the node's.

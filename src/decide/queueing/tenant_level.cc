@@ -8,7 +8,7 @@ namespace fairlead {
 namespace {
 
 // What a flow that was never measured is charged at dispatch; corrected at completion.
-constexpr Duration kMinCharge = std::chrono::milliseconds(1);
+constexpr Duration kFirstCharge = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -23,11 +23,12 @@ void TenantLevel::set_share(Row row, const TenantShare& share) {
   tenants_[row].share = share;
 }
 
-void TenantLevel::begin(Row row, InvocationId invocation, Duration expected) {
+void TenantLevel::begin(Row row, InvocationId invocation, std::optional<Duration> expected) {
   Tenant& tenant = tenants_[row];
-  const Duration charge = cost(tenant, std::max(kMinCharge, expected));
+  const Duration charge = cost(tenant, expected.value_or(kFirstCharge));
   charged_[invocation] = {charge};
   tenant.virtual_time += charge;
+  tenant.guessed += charge;
   ++tenant.in_flight;
 }
 
@@ -43,6 +44,7 @@ void TenantLevel::end(Row row, InvocationId invocation, Duration service) {
   const Charge* charged = charged_.find(invocation);
   FL_CHECK(charged != nullptr, "invocation {} is not in flight", invocation.value());
   tenant.virtual_time += cost(tenant, service) - charged->cost;
+  tenant.guessed -= charged->cost;
   if (charged->is_seated) --tenant.seated;
   charged_.erase(invocation);
   --tenant.in_flight;
@@ -70,7 +72,7 @@ void TenantLevel::settle(Row row, const FlowTable& flows) {
   const ByVirtualTime key{tenant.virtual_time, tenant.id};
   waits ? least_served_.set(row, key) : least_served_.erase(row);
   waits ? by_start_.set(row, {tenant.start_given, tenant.id}) : by_start_.erase(row);
-  contends ? contending_.set(row, key) : contending_.erase(row);
+  contends ? contending_.set(row, {tenant.virtual_time - tenant.guessed, tenant.id}) : contending_.erase(row);
   if (!contending_.empty()) global_ = std::max(global_, contending_.top_key().virtual_time);
 }
 

@@ -3,12 +3,16 @@
 // hundred times as much.
 //
 // Idea. Each tenant has an order of its own for its flows, and a virtual time: the GPU service of all its flows, divided
-// by its weight. The least served tenant that has something to run is next; its order says what. A tenant that had
-// nothing to run joins at the least virtual time of those that had: neither idleness nor a start that all its flows wait
-// for earns credit. Nor does what it has in seats, which waits for nobody's turn.
+// by its weight. The least served tenant that has something to run is next; its order says what. What an invocation is
+// expected to take is charged when it begins, and replaced by what it took when it is over.
 //
-// Example: tenant A has 100 invocations queued in each of 100 functions when B sends one. B's virtual time is A's at that
-// moment, so B is served at the second choice at the latest, not the 10,001st.
+// A tenant that had nothing to run joins at the least virtual time of those that had, what they have in flight left out:
+// neither idleness nor a start that all its flows wait for earns credit. Nor does what it has in seats, which waits for
+// nobody's turn. What is in flight is left out because its charge is a guess: who joined at a guess of 10 s for what then
+// took 1 ms would wait until the others had used the rest of it up.
+//
+// Example: tenant A has 100 invocations queued in each of 100 functions, and two in flight, when B sends one. B joins at what
+// A was served before these two, so B has the first slot that is free, not the 10,001st.
 //
 // Starts ahead are given in turn: to the tenant that was given one longest ago. By virtual time, a tenant whose functions
 // start for long and hardly run would have all starts.
@@ -48,8 +52,9 @@ class TenantLevel {
   }
   void give_start(Instant now, Row row) { tenants_[row].start_given = now; }
 
-  // An invocation of the tenant's begins, expected to take so long, or in a seat; it is over, and took so long. Settle afterwards.
-  void begin(Row row, InvocationId invocation, Duration expected);
+  // An invocation of the tenant's begins, expected to take so long (nothing: its flow was never measured), or in a seat; it is over,
+  // and took so long. Settle afterwards.
+  void begin(Row row, InvocationId invocation, std::optional<Duration> expected);
   void begin_seated(Row row, InvocationId invocation);
   void end(Row row, InvocationId invocation, Duration service);
   // A start took so long, or kept slots from others for so long. Settle afterwards.
@@ -63,6 +68,7 @@ class TenantLevel {
     TenantId id;
     TenantShare share;
     Duration virtual_time{0};
+    Duration guessed{0};  // of it, for what is in flight
     std::size_t in_flight = 0;
     std::size_t seated = 0;  // of these, in seats: they count for its limit alone
     Instant start_given{};   // when one of its flows was last given a start
@@ -90,7 +96,8 @@ class TenantLevel {
   IdMap<InvocationId, Charge> charged_;      // of what is in flight
   IndexedHeap<ByVirtualTime> least_served_;  // tenants with something queued for slots, below their limit
   IndexedHeap<ByStart> by_start_;            // the same, whoever was given a start longest ago first
-  IndexedHeap<ByVirtualTime> contending_;  // of these, those whose flows do not all wait for starts: they hold global_
+  // Of these, those whose flows do not all wait for starts, by their virtual time less what is guessed: they hold global_.
+  IndexedHeap<ByVirtualTime> contending_;
   Duration global_{0};
 };
 
