@@ -188,13 +188,15 @@ void Connection::Slot::put_refusal_in_place_of_answer(std::size_t bytes) {
 
 // ---- input buffer
 
-std::pair<char*, std::size_t> Connection::InputBuffer::space(std::size_t limit) {
+std::pair<char*, std::size_t> Connection::InputBuffer::space(std::size_t limit, bool can_wait) {
   if (begin_ == end_) {
     begin_ = end_ = 0;
   }
   if (end_ == capacity_) {
     const std::size_t unread = end_ - begin_;
     if (unread >= limit) return {nullptr, 0};
+    // Whoever sends more requests than are answered has the buffer full: moved for each of them, 64 KiB a call.
+    if (can_wait && unread > limit / 2) return {nullptr, 0};
     const std::size_t doubled = std::clamp(unread * 2, kMinInputBytes, std::max(limit, kMinInputBytes));
     reallocate(std::max(capacity_, doubled));
   }
@@ -312,8 +314,8 @@ void Connection::update_waiting() {
 void Connection::read() {
   if (reading_ || closed_ || input_ended_) return;
   const bool waits = arriving_ != nullptr && arriving_->has_full_sink();
-  const auto [data, size] = input_.space(waits ? kMaxInputBehindSink : kMaxInputBytes);
-  if (size == 0) return;  // only while input waits: parsing always leaves room otherwise
+  const auto [data, size] = input_.space(waits ? kMaxInputBehindSink : kMaxInputBytes, has_waiting_input());
+  if (size == 0) return;  // only while input waits, which is looked at again: parsing always leaves room otherwise
   reading_ = true;
   transport_.async_read(data, size,
                         [self = shared_from_this()](const boost::system::error_code& error, std::size_t count) {

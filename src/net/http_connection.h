@@ -67,8 +67,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::string_view unread() const { return {data_.get() + begin_, end_ - begin_}; }
     void consume(std::size_t count) { begin_ += count; }
     void commit(std::size_t count) { end_ += count; }
-    // Free space behind the unread bytes; empty when `limit` unread bytes are there already.
-    std::pair<char*, std::size_t> space(std::size_t limit);
+    // Free space behind the unread bytes; empty when `limit` unread bytes are there already. `can_wait`: these are looked at again before
+    // long, and space is asked for then; so it may also be empty when more than half of that is there.
+    std::pair<char*, std::size_t> space(std::size_t limit, bool can_wait);
 
    private:
     void reallocate(std::size_t capacity);
