@@ -92,10 +92,11 @@ int run_list(Cli& cli, const Wanted& wanted) {
     cli.out() << answer.dump(2) << "\n";
     return kOk;
   }
-  Table table({{"SECRET"}, {"TENANT"}, {"CHANGED"}, {"BYTES"}});
+  Table table({{"SECRET"}, {"TENANT"}, {"CHANGED"}, {"BYTES"}, {"NODES"}});
   for (const Json& secret : answer.value("secrets", Json::array())) {
     table.add_row({secret.value("name", ""), secret.value("tenant", ""),
-                   format_time(secret.value("changed_ms", std::int64_t{0})), std::to_string(secret.value("bytes", 0))});
+                   format_time(secret.value("changed_ms", std::int64_t{0})), std::to_string(secret.value("bytes", 0)),
+                   secret.value("nodes", "this")});
   }
   cli.out() << table.text();
   return kOk;

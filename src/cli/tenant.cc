@@ -88,11 +88,12 @@ int run_keys(Cli& cli) {
     cli.out() << answer->dump(2) << "\n";
     return kOk;
   }
-  Table table({{"KEY"}, {"TENANT"}, {"ROLE"}, {"MADE"}, {"EXPIRES"}, {"NOTE"}});
+  Table table({{"KEY"}, {"TENANT"}, {"ROLE"}, {"MADE"}, {"EXPIRES"}, {"NODES"}, {"NOTE"}});
   for (const Json& key : answer->value("keys", Json::array())) {
     const Json tenant = key.value("tenant", Json());
     table.add_row({key.value("id", ""), tenant.is_string() ? tenant.get<std::string>() : "*", key.value("role", ""),
-                   time_or(key, "created_ms", "-"), time_or(key, "expires_ms", "never"), key.value("note", "")});
+                   time_or(key, "created_ms", "-"), time_or(key, "expires_ms", "never"), key.value("nodes", "this"),
+                   key.value("note", "")});
   }
   cli.out() << table.text();
   return kOk;

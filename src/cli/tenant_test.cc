@@ -73,11 +73,12 @@ TEST_F(TenantCommands, KeysAreATable) {
               {200,
                {},
                R"({"keys":[{"id":"FLKA","role":"deployer","tenant":"acme","created_ms":0,"expires_ms":null,"note":"CI"},
-                                    {"id":"FLKB","role":"reader","tenant":null,"created_ms":0,"expires_ms":1000,"note":""}]})"});
+                                    {"id":"FLKB","role":"reader","tenant":null,"created_ms":0,"expires_ms":1000,"note":"","nodes":"all"}]})"});
   const std::string table = run({"keys"}).out;
   EXPECT_THAT(table, HasSubstr("FLKA  acme    deployer"));
   EXPECT_THAT(table, HasSubstr("never"));
   EXPECT_THAT(table, HasSubstr("FLKB  *       reader"));
+  EXPECT_THAT(table, HasSubstr("all"));
 }
 
 TEST_F(TenantCommands, RevokeNamesTheKey) {

@@ -5,8 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/digest.h"
+#include "base/log.h"
 #include "base/read_file.h"
 #include "base/replace_file.h"
+#include "identity/cluster_keys.h"
+#include "identity/key_json.h"
 
 namespace fairlead::identity {
 namespace {
@@ -14,34 +17,9 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMasterBytes = 32;
-constexpr std::string_view kIdPrefix = "FLK";
+constexpr const char* kClusterFile = "cluster-keys.json";
 constexpr std::size_t kIdLetters = 20;
 constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-
-json to_json(const ApiKey& key) {
-  json entry{{"id", key.id},
-             {"role", role_name(key.role)},
-             {"created_ms", key.created_ms},
-             {"note", key.note},
-             {"secret_sha256", key.secret_sha256}};
-  if (key.tenant) entry["tenant"] = *key.tenant;
-  if (key.expires_ms) entry["expires_ms"] = *key.expires_ms;
-  return entry;
-}
-
-ApiKey from_json(const json& entry) {
-  ApiKey key;
-  key.id = entry.at("id").get<std::string>();
-  const auto role = role_named(entry.at("role").get<std::string>());
-  if (!role) throw std::invalid_argument("role is none of reader, invoker, deployer, operator");
-  key.role = *role;
-  key.created_ms = entry.at("created_ms").get<std::int64_t>();
-  key.note = entry.at("note").get<std::string>();
-  key.secret_sha256 = entry.at("secret_sha256").get<std::string>();
-  if (entry.contains("tenant")) key.tenant = entry.at("tenant").get<std::string>();
-  if (entry.contains("expires_ms")) key.expires_ms = entry.at("expires_ms").get<std::int64_t>();
-  return key;
-}
 
 std::string digest_of(const json& keys) {
   return to_hex(as_text(blake2b(keys.dump(-1, ' ', false, json::error_handler_t::replace))));
@@ -58,7 +36,7 @@ Result<std::vector<ApiKey>> parse_keys(const std::string& text, const std::strin
   try {
     std::vector<ApiKey> keys;
     const json document = json::parse(text);
-    for (const json& entry : document.at("keys")) keys.push_back(from_json(entry));
+    for (const json& entry : document.at("keys")) keys.push_back(key_from_json(entry));
     check_digest(document);
     return keys;
   } catch (const std::exception& error) {
@@ -75,13 +53,13 @@ std::string random_bytes(std::size_t count) {
 
 }  // namespace
 
-std::string fresh_key_id() {
-  std::string id(kIdPrefix);
+std::string fresh_key_id(std::string_view prefix) {
+  std::string id(prefix);
   for (const char byte : random_bytes(kIdLetters)) id += kAlphabet[static_cast<unsigned char>(byte) % kAlphabet.size()];
   return id;
 }
 
-Result<Keyring> KeyFile::load() const {
+Result<Keyring> KeyFile::load(const std::string& cluster) const {
   const std::string master_path = folder_ + "/master-key", keys_path = folder_ + "/keys.json";
   Result<std::string> master = read_whole_file(master_path);
   const Result<std::string> kept = read_whole_file(keys_path);
@@ -97,19 +75,51 @@ Result<Keyring> KeyFile::load() const {
   if (master->size() != kMasterBytes) {
     return fail(Errc::kCorrupt, "{} has {} bytes instead of {}", master_path, master->size(), kMasterBytes);
   }
-  Keyring keyring(*std::move(master));
-  if (!kept) return keyring;
-  auto keys = parse_keys(*kept, keys_path);
-  if (!keys) return fail(keys.error());
-  if (Status restored = keyring.restore(*std::move(keys)); !restored) {
-    return fail(restored.error().code, "{}: {}", keys_path, restored.error().message);
+  Keyring keyring(*std::move(master), cluster);
+  if (kept) {
+    auto keys = parse_keys(*kept, keys_path);
+    if (!keys) return fail(keys.error());
+    if (Status restored = keyring.restore(*std::move(keys)); !restored) {
+      return fail(restored.error().code, "{}: {}", keys_path, restored.error().message);
+    }
   }
+  if (!cluster.empty()) keyring.replace_cluster(load_cluster(cluster));
   return keyring;
+}
+
+// The store has them too, so what cannot be read here keeps nobody from starting.
+std::vector<ApiKey> KeyFile::load_cluster(const std::string& cluster) const {
+  std::vector<ApiKey> keys;
+  const std::string path = folder_ + "/" + kClusterFile;
+  const auto text = read_whole_file(path);
+  if (!text) return keys;
+  const json document = json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  std::size_t unreadable = document.is_array() ? 0 : 1;
+  for (const json& entry : document.is_array() ? document : json::array()) {
+    auto key = entry.is_string() ? open_sealed_key(entry.get<std::string>(), cluster)
+                                 : Result<ApiKey>(fail(Errc::kCorrupt, "no text"));
+    key ? keys.push_back(*std::move(key)) : void(++unreadable);
+  }
+  if (unreadable > 0) {
+    spdlog::warn("{}: {} keys of the cluster are damaged, or of another cluster key: they come from the store", path,
+                 unreadable);
+  }
+  return keys;
+}
+
+Status KeyFile::save_cluster(const Keyring& keyring, const std::string& cluster) const {
+  json sealed = json::array();
+  for (const ApiKey& key : keyring.keys()) {
+    if (is_of_cluster(key.id)) sealed.push_back(seal_key(key, cluster));
+  }
+  return replace_file(folder_, kClusterFile, sealed.dump(1) + "\n");
 }
 
 Status KeyFile::save(const Keyring& keyring) const {
   json keys = json::array();
-  for (const ApiKey& key : keyring.keys()) keys.push_back(to_json(key));
+  for (const ApiKey& key : keyring.keys()) {
+    if (!is_of_cluster(key.id)) keys.push_back(to_json(key));
+  }
   const std::string digest = digest_of(keys);
   const json document{{"version", 1}, {"keys", std::move(keys)}, {"blake2b", digest}};
   return replace_file(folder_, "keys.json", document.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
@@ -120,7 +130,7 @@ Status KeyFile::ensure_operator_key(Keyring& keyring, std::int64_t now_ms) const
     if (keyring.find(token->substr(0, token->find('.'))) != nullptr) return {};
   }
   const auto issued =
-      keyring.issue(fresh_key_id(), {.role = Role::kOperator, .note = "made by the first start"}, now_ms);
+      keyring.issue(fresh_key_id(kNodeKeyPrefix), {.role = Role::kOperator, .note = "made by the first start"}, now_ms);
   if (!issued) return fail(issued.error());
   if (Status saved = save(keyring); !saved) return saved;
   return replace_file(folder_, "operator-key", issued->key.id + "\n" + issued->secret + "\n");

@@ -78,9 +78,10 @@ TEST_F(KeyFileTest, AFileOfBeforeDigestsIsRead) {
 TEST_F(KeyFileTest, KeysAreThereAfterAStart) {
   auto keyring = file.load();
   ASSERT_TRUE(keyring) << keyring.error().message;
-  const auto key = keyring->issue(
-      fresh_key_id(), {.role = Role::kInvoker, .tenant = "a", .expires_ms = kNow + 1, .note = "\"n\""}, kNow);
-  const auto other = keyring->issue(fresh_key_id(), {}, kNow);
+  const auto key =
+      keyring->issue(fresh_key_id(kNodeKeyPrefix),
+                     {.role = Role::kInvoker, .tenant = "a", .expires_ms = kNow + 1, .note = "\"n\""}, kNow);
+  const auto other = keyring->issue(fresh_key_id(kNodeKeyPrefix), {}, kNow);
   ASSERT_TRUE(key && other);
   ASSERT_TRUE(file.save(*keyring));
   const auto again = file.load();
@@ -155,8 +156,8 @@ TEST_F(KeyFileTest, ATokenIsTwoLines) {
 }
 
 TEST(FreshKeyId, IsNotTheSameTwice) {
-  EXPECT_NE(fresh_key_id(), fresh_key_id());
-  EXPECT_EQ(fresh_key_id().size(), 23u);
+  EXPECT_NE(fresh_key_id(kNodeKeyPrefix), fresh_key_id(kNodeKeyPrefix));
+  EXPECT_EQ(fresh_key_id(kNodeKeyPrefix).size(), 23u);
 }
 
 }  // namespace

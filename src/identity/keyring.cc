@@ -62,7 +62,7 @@ bool is_basic(std::string_view authorization) {
 }
 
 std::string Keyring::secret_of(std::string_view id) const {
-  const Digest digest = hmac_sha256(master_, fmt::format("fairlead key 1\n{}", id));
+  const Digest digest = hmac_sha256(is_of_cluster(id) ? cluster_ : master_, fmt::format("fairlead key 1\n{}", id));
   constexpr int kVariant = sodium_base64_VARIANT_URLSAFE_NO_PADDING;
   std::string text(sodium_base64_ENCODED_LEN(sizeof digest, kVariant), '\0');
   sodium_bin2base64(text.data(), text.size(), digest.data(), digest.size(), kVariant);
@@ -70,10 +70,14 @@ std::string Keyring::secret_of(std::string_view id) const {
   return text;
 }
 
+bool Keyring::is_genuine(const ApiKey& key) const {
+  return are_equal(key.secret_sha256, to_hex(as_text(sha256(secret_of(key.id)))));
+}
+
 Status Keyring::restore(std::vector<ApiKey> keys) {
   std::map<std::string, ApiKey, std::less<>> restored;
   for (ApiKey& key : keys) {
-    if (!are_equal(key.secret_sha256, to_hex(as_text(sha256(secret_of(key.id)))))) {
+    if (!is_genuine(key)) {
       return fail(
           Errc::kCorrupt,
           "key {}: the master key is not the one that the key was made with: bring back the file that was there, or "
@@ -127,8 +131,31 @@ Result<IssuedKey> Keyring::rotate(const std::string& id, const std::string& new_
 
 Status Keyring::revoke(const std::string& id) {
   if (keys_.erase(id) == 0) return fail(Errc::kNotFound, "there is no key {}", id.substr(0, kMostIdLength));
-  std::erase_if(signing_keys_, [&](const auto& entry) { return entry.first.first == id; });
+  forget_signatures(id);
   return {};
+}
+
+void Keyring::forget_signatures(std::string_view id) {
+  std::erase_if(signing_keys_, [&](const auto& entry) { return entry.first.first == id; });
+}
+
+std::size_t Keyring::replace_cluster(std::vector<ApiKey> keys) {
+  std::erase_if(keys_, [](const auto& entry) { return is_of_cluster(entry.first); });
+  std::size_t left_out = 0;
+  for (ApiKey& key : keys) {
+    if (!has_cluster() || !is_of_cluster(key.id) || !is_key_id(key.id) || !is_genuine(key)) {
+      ++left_out;
+    } else {
+      put(std::move(key));
+    }
+  }
+  std::erase_if(signing_keys_, [this](const auto& entry) { return !keys_.contains(entry.first.first); });
+  return left_out;
+}
+
+void Keyring::put(ApiKey key) {
+  std::string id = key.id;
+  keys_.insert_or_assign(std::move(id), std::move(key));
 }
 
 std::vector<ApiKey> Keyring::keys() const {

@@ -5,6 +5,9 @@
 // so a keyring that is read with another master key says so instead of refusing every call. Who takes the kept keys has no secret;
 // who takes the master key has all.
 //
+// Keys of one node and keys of all nodes of a cluster are of one keyring. They have a master key each, and their ids tell them apart:
+// those of all nodes begin with FLC. Any node can check a key of the cluster, and no node can make one that the others did not hear of.
+//
 // Example: id FLKQ3ZMX2V7T4ABC; as a bearer token "Authorization: Bearer FLKQ3ZMX2V7T4ABC.ie0k..."; for boto3 the id is
 // aws_access_key_id and the secret aws_secret_access_key.
 //
@@ -45,6 +48,11 @@ struct ApiKey {
 // Whether a text could be a key's id: 8 to 64 capital letters and digits. No other Principal::name is one.
 bool is_key_id(std::string_view text);
 
+inline constexpr std::string_view kNodeKeyPrefix = "FLK", kClusterKeyPrefix = "FLC";
+inline bool is_of_cluster(std::string_view id) {
+  return id.starts_with(kClusterKeyPrefix);
+}
+
 // What a key is to be.
 struct KeyRequest {
   Role role = Role::kDeployer;
@@ -65,7 +73,11 @@ bool is_basic(std::string_view authorization);
 
 class Keyring {
  public:
-  explicit Keyring(std::string master) : master_(std::move(master)) {}
+  // `cluster`: the master key of keys of all nodes; empty: there are none.
+  explicit Keyring(std::string master, std::string cluster = {})
+      : master_(std::move(master)), cluster_(std::move(cluster)) {}
+
+  bool has_cluster() const { return !cluster_.empty(); }
 
   // Keys that were kept. kCorrupt: the master key is not the one that they were made with; kInvalidArgument: two with one id.
   Status restore(std::vector<ApiKey> keys);
@@ -76,6 +88,10 @@ class Keyring {
   Result<IssuedKey> rotate(const std::string& id, const std::string& new_id, std::int64_t grace_ms,
                            std::int64_t now_ms);
   Status revoke(const std::string& id);
+  // In place of all keys of the cluster that are there. Those that were not made with its master key are left out; how many.
+  std::size_t replace_cluster(std::vector<ApiKey> keys);
+  // As another keyring, or node, made or changed it. REQUIRES: with this one's master key.
+  void put(ApiKey key);
 
   std::vector<ApiKey> keys() const;  // by id
   const ApiKey* find(std::string_view id) const;
@@ -93,6 +109,8 @@ class Keyring {
   using SigningScope = std::pair<std::string, std::string>;  // key id, Sigv4::scope()
 
   std::string secret_of(std::string_view id) const;
+  bool is_genuine(const ApiKey& key) const;
+  void forget_signatures(std::string_view id);
   std::string session_mac(std::string_view id, std::string_view expires_ms) const;
   Result<const ApiKey*> valid_key(std::string_view id, std::int64_t now_ms) const;
   Result<Principal> by_password(std::string_view encoded, std::int64_t now_ms) const;
@@ -100,7 +118,7 @@ class Keyring {
   Result<Principal> by_signature(std::string_view authorization, const SignedRequest& request, std::int64_t now_ms);
   const Digest& signing_key_of(const Sigv4& parts);
 
-  std::string master_;
+  std::string master_, cluster_;
   std::map<std::string, ApiKey, std::less<>> keys_;
   std::map<SigningScope, Digest> signing_keys_;  // four HMACs each; at most kMostSigningKeys
 };

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <tuple>
 
 #include "base/base64.h"
 #include "base/command.h"
@@ -23,6 +25,7 @@ constexpr std::size_t kKeyBytes = crypto_aead_xchacha20poly1305_ietf_KEYBYTES;
 constexpr std::size_t kNonceBytes = crypto_aead_xchacha20poly1305_ietf_NPUBBYTES;
 constexpr std::size_t kTagBytes = crypto_aead_xchacha20poly1305_ietf_ABYTES;
 constexpr const char* kFile = "secrets.json";
+constexpr const char* kClusterFile = "cluster-secrets.json";
 constexpr auto kCommandPatience = std::chrono::seconds(60);
 
 const unsigned char* bytes_of(std::string_view text) {
@@ -53,6 +56,11 @@ std::optional<std::string> unseal(const std::string& key, const std::string& bou
       bytes_of(value), nullptr, nullptr, bytes_of(box) + kNonceBytes, box.size() - kNonceBytes, bytes_of(bound_to),
       bound_to.size(), bytes_of(box), bytes_of(key));
   return failed != 0 ? std::nullopt : std::optional(std::move(value));
+}
+
+// Of a secret of all nodes. No tenant's name has a slash.
+std::string document_name(const std::pair<std::string, std::string>& secret) {
+  return secret.first + "/" + secret.second;
 }
 
 // Tells one key from another and nothing of either.
@@ -132,10 +140,8 @@ Status SecretVault::load() {
     const json document = json::parse(*text);
     if (Status right = check_key(key.value_or(""), document.at("key_check").get<std::string>()); !right) return right;
     for (const json& entry : document.at("secrets")) {
-      auto box = base64_decode("sealed", entry.at("sealed").get<std::string>());
-      if (!box) return fail(Errc::kCorrupt, "{}: {}", path, box.error().message);
-      secrets[{entry.at("tenant").get<std::string>(), entry.at("name").get<std::string>()}] =
-          Sealed{entry.at("changed_ms").get<std::int64_t>(), entry.at("bytes").get<std::size_t>(), *std::move(box)};
+      if (Status read = read_entry(entry, secrets); !read)
+        return fail(Errc::kCorrupt, "{}: {}", path, read.error().message);
     }
   } catch (const json::exception& error) {
     return fail(Errc::kCorrupt, "{}: {}", path, error.what());
@@ -217,6 +223,126 @@ Status SecretVault::check_room(const Secrets& secrets, const Name& name, std::si
   return {};
 }
 
+nlohmann::json SecretVault::entry_of(const Name& name, const Sealed& sealed) {
+  return {{"tenant", name.first},
+          {"name", name.second},
+          {"changed_ms", sealed.changed_ms},
+          {"bytes", sealed.bytes},
+          {"sealed", base64_encode(sealed.box)}};
+}
+
+Status SecretVault::read_entry(const json& entry, Secrets& secrets) {
+  auto box = base64_decode("sealed", entry.at("sealed").get<std::string>());
+  if (!box) return fail(Errc::kCorrupt, "{}", box.error().message);
+  secrets[{entry.at("tenant").get<std::string>(), entry.at("name").get<std::string>()}] =
+      Sealed{entry.at("changed_ms").get<std::int64_t>(), entry.at("bytes").get<std::size_t>(), *std::move(box)};
+  return {};
+}
+
+std::string SecretVault::text_of(const std::string& key, const Secrets& secrets) {
+  json entries = json::array();
+  for (const auto& [name, sealed] : secrets) entries.push_back(entry_of(name, sealed));
+  const json document{{"version", 1}, {"key_check", check_of(key)}, {"secrets", std::move(entries)}};
+  return document.dump(1) + "\n";
+}
+
+// ---- of all nodes
+
+// It is a copy of what the store has, so one that cannot be read keeps nobody from starting.
+void SecretVault::share(std::string key, PublishDocuments publish) {
+  cluster_ = Cluster{std::move(key), std::move(publish)};
+  const std::string path = folder_ + "/" + kClusterFile;
+  const auto text = read_whole_file(path);
+  if (!text) return;
+  Secrets secrets;
+  try {
+    const json document = json::parse(*text);
+    if (document.at("key_check").get<std::string>() != check_of(cluster_->key)) {
+      spdlog::warn("{}: the cluster has another key now; its secrets come from the store", path);
+      return;
+    }
+    for (const json& entry : document.at("secrets")) {
+      if (Status read = read_entry(entry, secrets); !read) throw std::invalid_argument(read.error().message);
+    }
+  } catch (const std::exception& error) {
+    spdlog::warn("{}: {}; the secrets of the cluster come from the store", path, error.what());
+    return;
+  }
+  const MutexLock lock(mutex_);
+  of_cluster_ = std::move(secrets);
+}
+
+SecretVault::Secrets SecretVault::of_cluster() const {
+  const MutexLock lock(mutex_);
+  return of_cluster_;
+}
+
+// What was read before a change that this node has made since is older than what it has.
+void SecretVault::adopt(const SharedDocuments& all) {
+  if (!cluster_) return;
+  const MutexLock one_at_a_time(changes_);
+  if (all.revision < cluster_->revision && !all.is_anew) return;
+  cluster_->revision = all.revision;
+  Secrets secrets;
+  std::size_t left_out = 0;
+  for (const SharedDocument& document : all.documents) {
+    if (document.kind != kSecretDocuments) continue;
+    const json entry = json::parse(document.body, nullptr, /*allow_exceptions=*/false);
+    Secrets one;
+    bool is_read = false;
+    try {
+      is_read = read_entry(entry, one).has_value();
+    } catch (const json::exception&) {  // is_read says so
+    }
+    const bool is_genuine =
+        is_read && document_name(one.begin()->first) == document.name &&
+        unseal(cluster_->key, binding(one.begin()->first.first, one.begin()->first.second), one.begin()->second.box);
+    is_genuine ? secrets.merge(one) : void(++left_out);
+  }
+  if (left_out > 0) {
+    spdlog::error(
+        "{} secrets of the cluster cannot be opened: nodes with another --cluster-key have set them, or somebody "
+        "changed "
+        "them in the store",
+        left_out);
+  }
+  keep_of_cluster(std::move(secrets));
+}
+
+void SecretVault::keep_of_cluster(Secrets secrets) {
+  if (secrets == of_cluster()) return;
+  if (Status saved = replace_file(folder_, kClusterFile, text_of(cluster_->key, secrets)); !saved) {
+    spdlog::warn("a start without the store would know the secrets of before: {}", saved.error().message);
+  }
+  const MutexLock lock(mutex_);
+  of_cluster_.swap(secrets);
+}
+
+Status SecretVault::set_at_all(const Name& name, std::string_view value, std::int64_t now_ms) {
+  Secrets changed = of_cluster();
+  if (Status room = check_room(changed, name, value.size()); !room) return room;
+  const Sealed sealed{now_ms, value.size(), seal(cluster_->key, binding(name.first, name.second), value)};
+  const auto revision = cluster_->publish(
+      {.kind = kSecretDocuments, .needs = "", .all = {{document_name(name), entry_of(name, sealed).dump()}}});
+  if (!revision) return fail(revision.error());
+  cluster_->revision = std::max(cluster_->revision, *revision);
+  changed[name] = sealed;
+  keep_of_cluster(std::move(changed));
+  return {};
+}
+
+Status SecretVault::remove_at_all(const Name& name) {
+  Secrets changed = of_cluster();
+  const auto revision = cluster_->publish({.kind = kSecretDocuments, .needs = "", .all = {{document_name(name), {}}}});
+  if (!revision) return fail(revision.error());
+  cluster_->revision = std::max(cluster_->revision, *revision);
+  changed.erase(name);
+  keep_of_cluster(std::move(changed));
+  return {};
+}
+
+// ---- set, removed, read
+
 Status SecretVault::set(const std::string& tenant, const std::string& name, std::string_view value,
                         std::int64_t now_ms) {
   if (Status valid = validate_tenant(tenant); !valid) return valid;
@@ -226,6 +352,7 @@ Status SecretVault::set(const std::string& tenant, const std::string& name, std:
                 value.size(), kMaxSecretBytes);
   }
   const MutexLock one_at_a_time(changes_);
+  if (cluster_) return set_at_all({tenant, name}, value, now_ms);
   Secrets changed = now().second;
   if (Status room = check_room(changed, {tenant, name}, value.size()); !room) return room;
   auto key = ensure_key();
@@ -238,6 +365,7 @@ Status SecretVault::set(const std::string& tenant, const std::string& name, std:
 
 Status SecretVault::remove(const std::string& tenant, const std::string& name) {
   const MutexLock one_at_a_time(changes_);
+  if (of_cluster().contains({tenant, name})) return remove_at_all({tenant, name});
   auto [key, changed] = now();
   if (changed.erase({tenant, name}) == 0) {
     return fail(Errc::kNotFound, "tenant '{}' has no secret '{}'", tenant, name.substr(0, kMaxSecretNameLength));
@@ -250,35 +378,35 @@ Status SecretVault::remove(const std::string& tenant, const std::string& name) {
 std::vector<SecretEntry> SecretVault::list(const std::optional<std::string>& tenant) const {
   std::vector<SecretEntry> entries;
   const MutexLock lock(mutex_);
-  for (const auto& [key, sealed] : secrets_) {
-    if (!tenant || key.first == *tenant) entries.push_back({key.first, key.second, sealed.changed_ms, sealed.bytes});
+  const auto add = [&](const Secrets::value_type& one, bool is_of_cluster) {
+    const auto& [name, sealed] = one;
+    if (tenant && name.first != *tenant) return;
+    entries.push_back({name.first, name.second, sealed.changed_ms, sealed.bytes, is_of_cluster});
+  };
+  for (const auto& one : of_cluster_) add(one, true);
+  for (const auto& one : secrets_) {
+    if (!of_cluster_.contains(one.first)) add(one, false);
   }
+  std::ranges::sort(entries, {}, [](const SecretEntry& entry) { return std::tie(entry.tenant, entry.name); });
   return entries;
 }
 
 Result<std::string> SecretVault::reveal(const std::string& tenant, const std::string& name) const {
   const MutexLock lock(mutex_);
-  const auto found = secrets_.find({tenant, name});
-  if (found == secrets_.end()) {
+  const auto shared = of_cluster_.find({tenant, name});
+  const bool is_shared = shared != of_cluster_.end();
+  const auto found = is_shared ? shared : secrets_.find({tenant, name});
+  if (!is_shared && found == secrets_.end()) {
     return fail(Errc::kNotFound, "tenant '{}' has no secret '{}': make it with 'fairlead secret set {}'", tenant, name,
                 name);
   }
-  auto value = unseal(key_, binding(tenant, name), found->second.box);
+  auto value = unseal(is_shared ? cluster_->key : key_, binding(tenant, name), found->second.box);
   if (!value) return fail(Errc::kCorrupt, "secret '{}' of tenant '{}' was changed on disk: set it again", name, tenant);
   return *std::move(value);
 }
 
 Status SecretVault::save(const std::string& key, const Secrets& secrets) const {
-  json entries = json::array();
-  for (const auto& [name, sealed] : secrets) {
-    entries.push_back({{"tenant", name.first},
-                       {"name", name.second},
-                       {"changed_ms", sealed.changed_ms},
-                       {"bytes", sealed.bytes},
-                       {"sealed", base64_encode(sealed.box)}});
-  }
-  const json document{{"version", 1}, {"key_check", check_of(key)}, {"secrets", std::move(entries)}};
-  return replace_file(folder_, kFile, document.dump(1) + "\n");
+  return replace_file(folder_, kFile, text_of(key, secrets));
 }
 
 }  // namespace fairlead::identity

@@ -6,12 +6,16 @@
 //
 //   secrets.json   {"version", "key_check", "secrets": [{"tenant", "name", "changed_ms", "bytes", "sealed"}]}
 //
+// A node of a cluster has secrets of all nodes, too (share()). They are sealed under a key of the cluster's and lie in the common store as
+// documents; cluster-secrets.json, of the same form, is what was last seen of them. Where there is one of both, that of all nodes counts.
+//
 // Bounds: a secret 1 to 16,384 bytes; SecretBounds for a tenant and for all together, since every change writes the file anew.
 // Thread-safe. set() and remove() wait for the disk, one at a time; who reads does not wait for them.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +24,7 @@
 
 #include "base/mutex.h"
 #include "base/result.h"
+#include "model/shared_document.h"
 
 namespace fairlead::identity {
 
@@ -44,13 +49,22 @@ struct SecretEntry {
   std::string name;
   std::int64_t changed_ms = 0;
   std::size_t bytes = 0;
+  bool is_of_cluster = false;
 };
+
+inline constexpr const char* kSecretDocuments = "secret";  // the kind; the name is TENANT/NAME
 
 class SecretVault {
  public:
   // `folder` has secrets.json. kInvalidArgument: the key is not the one with which the secrets were sealed; kCorrupt: the file.
   static Result<std::unique_ptr<SecretVault>> open(std::string folder, SecretKeySource source,
                                                    SecretBounds bounds = {});
+
+  // From now on secrets are set and removed at all nodes. `key`: 32 bytes, the same at all. What `publish` refuses has not happened.
+  // REQUIRES: called once, before other threads.
+  void share(std::string key, PublishDocuments publish);
+  // Secrets of all nodes, as the store has them now. Waits for the disk.
+  void adopt(const SharedDocuments& all);
 
   // In place of one with that name. kInvalidArgument: name or size; kResourceExhausted: the tenant, or all, have too many.
   Status set(const std::string& tenant, const std::string& name, std::string_view value, std::int64_t now_ms);
@@ -67,12 +81,19 @@ class SecretVault {
     std::int64_t changed_ms = 0;
     std::size_t bytes = 0;
     std::string box;  // nonce and ciphertext
+    bool operator==(const Sealed&) const = default;
   };
   using Name = std::pair<std::string, std::string>;  // tenant, name
   using Secrets = std::map<Name, Sealed>;
 
   SecretVault(std::string folder, SecretKeySource source, SecretBounds bounds)
       : folder_(std::move(folder)), source_(std::move(source)), bounds_(bounds) {}
+  struct Cluster {
+    std::string key;
+    PublishDocuments publish;
+    std::int64_t revision = -1;  // of the store, as these secrets have it; guarded by changes_
+  };
+
   Status load();
   void look_for_damage(const std::string& key, const Secrets& secrets);
   Status check_key(const std::string& key, const std::string& stored) const;
@@ -81,6 +102,13 @@ class SecretVault {
   Status save(const std::string& key, const Secrets& secrets) const;
   void put_in_use(std::string key, Secrets secrets);
   std::pair<std::string, Secrets> now() const;
+  Secrets of_cluster() const;
+  static nlohmann::json entry_of(const Name& name, const Sealed& sealed);
+  static Status read_entry(const nlohmann::json& entry, Secrets& secrets);  // into them; throws as the library does
+  static std::string text_of(const std::string& key, const Secrets& secrets);
+  Status set_at_all(const Name& name, std::string_view value, std::int64_t now_ms);
+  Status remove_at_all(const Name& name);
+  void keep_of_cluster(Secrets secrets);
 
   const std::string folder_;
   const SecretKeySource source_;
@@ -90,6 +118,8 @@ class SecretVault {
   mutable Mutex mutex_;                    // never while the disk is waited for
   std::string key_ FL_GUARDED_BY(mutex_);  // empty: none yet, and no secrets
   Secrets secrets_ FL_GUARDED_BY(mutex_);
+  std::optional<Cluster> cluster_;  // none: all secrets are this node's
+  Secrets of_cluster_ FL_GUARDED_BY(mutex_);
 };
 
 }  // namespace fairlead::identity

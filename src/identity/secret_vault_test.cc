@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace fairlead::identity {
@@ -189,6 +190,97 @@ TEST_F(SecretVaultTest, WhatCannotBeWrittenIsNotThere) {
   EXPECT_FALSE((*vault)->set("acme", "db", "new", 0));
   EXPECT_FALSE((*vault)->remove("acme", "db"));
   EXPECT_EQ(*(*vault)->reveal("acme", "db"), "old");
+}
+
+// ---- of all nodes
+
+struct FakeDocuments {
+  SharedDocuments now() const {
+    SharedDocuments all{.revision = revision, .documents = {}};
+    for (const auto& [name, body] : bodies) all.documents.push_back({kSecretDocuments, name, body});
+    return all;
+  }
+  PublishDocuments publish() {
+    return [this](const DocumentChanges& changes) -> Result<std::int64_t> {
+      if (is_away) return fail(Errc::kUnavailable, "away");
+      for (const auto& one : changes.all) one.body ? void(bodies[one.name] = *one.body) : void(bodies.erase(one.name));
+      return ++revision;
+    };
+  }
+  std::map<std::string, std::string> bodies;
+  std::int64_t revision = 0;
+  bool is_away = false;
+};
+
+const std::string kOfCluster(32, 'c');
+
+TEST_F(SecretVaultTest, ASecretOfAllNodesIsOpenedByThoseThatHaveTheKey) {
+  FakeDocuments store;
+  const auto start = [&](const std::string& name, const std::string& key) {
+    fs::create_directories(at(name));
+    auto vault = SecretVault::open(at(name), {.made = at(name) + "/secret-key"}).value();
+    vault->share(key, store.publish());
+    return vault;
+  };
+  auto a = start("a", kOfCluster), b = start("b", kOfCluster), stranger = start("stranger", std::string(32, 'x'));
+  ASSERT_TRUE(a->set("acme", "db", "s3cret", 7));
+  EXPECT_EQ(a->reveal("acme", "db"), "s3cret");
+  for (auto* vault : {&b, &stranger}) (*vault)->adopt(store.now());
+  EXPECT_EQ(b->reveal("acme", "db"), "s3cret");
+  EXPECT_EQ(stranger->reveal("acme", "db").error().code, Errc::kNotFound);
+  EXPECT_TRUE(b->list("acme").at(0).is_of_cluster);
+  EXPECT_EQ(store.bodies.begin()->second.find("s3cret"), std::string::npos);
+  EXPECT_EQ(start("b", kOfCluster)->reveal("acme", "db"), "s3cret") << "from what it keeps";
+
+  store.is_away = true;
+  EXPECT_EQ(b->set("acme", "db", "other", 8).error().code, Errc::kUnavailable);
+  EXPECT_EQ(b->remove("acme", "db").error().code, Errc::kUnavailable);
+  EXPECT_EQ(b->reveal("acme", "db"), "s3cret");
+  store.is_away = false;
+  const SharedDocuments older = store.now();
+  ASSERT_TRUE(b->set("acme", "db", "other", 8));
+  b->adopt(older);
+  EXPECT_EQ(b->reveal("acme", "db"), "other") << "what was read before it says nothing";
+  ASSERT_TRUE(b->remove("acme", "db"));
+  a->adopt(store.now());
+  EXPECT_EQ(a->reveal("acme", "db").error().code, Errc::kNotFound);
+}
+
+TEST_F(SecretVaultTest, WhoWritesToTheStoreGivesNobodyAnothersSecret) {
+  FakeDocuments store;
+  auto vault = open().value();
+  vault->share(kOfCluster, store.publish());
+  ASSERT_TRUE(vault->set("acme", "db", "s3cret", 7));
+  const std::string body = store.bodies.at("acme/db");
+  auto changed = nlohmann::json::parse(body);
+  changed["tenant"] = "thief";
+  for (const auto& [name, text] : {std::pair<std::string, std::string>("thief/db", body),
+                                   {"thief/db", changed.dump()},
+                                   {"acme/db", changed.dump()},
+                                   {"acme/db", "{}"},
+                                   {"acme/db", "["},
+                                   {"acme/db", "7"}}) {
+    store.bodies = {{name, text}};
+    ++store.revision;
+    vault->adopt(store.now());
+    EXPECT_TRUE(vault->list(std::nullopt).empty()) << name << " " << text;
+  }
+}
+
+// One that the node had before it came to the cluster.
+TEST_F(SecretVaultTest, ASecretOfTheNodeIsThereUntilAllNodesHaveOneOfItsName) {
+  FakeDocuments store;
+  ASSERT_TRUE(open().value()->set("acme", "db", "own", 7));
+  auto vault = open().value();
+  vault->share(kOfCluster, store.publish());
+  EXPECT_EQ(vault->reveal("acme", "db"), "own");
+  ASSERT_TRUE(vault->set("acme", "db", "of all", 8));
+  EXPECT_EQ(vault->reveal("acme", "db"), "of all");
+  EXPECT_EQ(vault->list("acme").size(), 1u);
+  ASSERT_TRUE(vault->remove("acme", "db"));
+  EXPECT_EQ(vault->reveal("acme", "db"), "own");
+  ASSERT_TRUE(vault->remove("acme", "db"));
+  EXPECT_EQ(vault->reveal("acme", "db").error().code, Errc::kNotFound);
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ void CommonStore::start(std::vector<FunctionChange> late) {
                             ports_.events.lose_lease();
                             claim();
                           },
-                      .claimable = [this] { claim(); }});
+                      .claimable = [this] { claim(); },
+                      .documents = ports_.documents});
   look_at_lease();
   next();
 }

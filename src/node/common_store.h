@@ -32,8 +32,9 @@ class CommonStore {
     FunctionControl& control;
     AsyncInvocations& events;
     std::function<void(const std::string& scope_before, const FunctionRecord&)> updated;  // a function that was here
-    std::function<void()> pull_back;  // of what was submitted, what has not begun to run
-    bool runs_nothing = false;        // then it claims no events
+    std::function<void()> pull_back;                      // of what was submitted, what has not begun to run
+    std::function<void(SharedDocuments)> documents = {};  // as they are now
+    bool runs_nothing = false;                            // then it claims no events
   };
   CommonStore(boost::asio::io_context& io, Ports ports);
 

@@ -17,7 +17,9 @@
 #include "edge/native/usage.h"
 #include "edge/native/warmth.h"
 #include "edge/openfaas/openfaas_edge.h"
+#include "identity/cluster_keys.h"
 #include "node/audit_log.h"
+#include "node/common_key.h"
 #include "node/machine_name.h"
 #include "node/node_warmth.h"
 #include "node/peers/peers_edge.h"
@@ -44,11 +46,15 @@ std::string own_address(const ServeOptions& options) {
   return "";
 }
 
-OpenfaasOptions openfaas_options(const ServeOptions& options) {
+OpenfaasOptions openfaas_options(const ServeOptions& options, RunElsewhere elsewhere) {
   return {.calls = {.is_open = options.open_functions,
                     .callbacks = RegistryRules::parse(options.callbacks).value_or(RegistryRules())},
-          .wall_clock_ms = wall_clock_ms};
+          .wall_clock_ms = wall_clock_ms,
+          .elsewhere = std::move(elsewhere)};
 }
+
+// Of what comes from other nodes, among those who take turns: no tenant.
+constexpr const char* kAllTenants = "(all)";
 
 // Who holds the bodies of those who call functions without a key: together, and no tenant.
 constexpr const char* kCallersWithoutKey = "(callers without a key)";
@@ -68,6 +74,17 @@ Status FrontDoor::open(const ServeOptions& options) {
   if (Status listening = listen(options); !listening) return listening;
   if (cluster_) cluster_->start();
   return {};
+}
+
+void FrontDoor::adopt(SharedDocuments documents) {
+  keys_->adopt(documents);
+  const auto all = std::make_shared<const SharedDocuments>(std::move(documents));
+  const auto adopt = [this, all] { secrets_.adopt(*all); };
+  const Status accepted = changes_.run(kAllTenants, Bytes(0), [adopt]() -> std::function<void()> {
+    adopt();
+    return [] {};
+  });
+  if (!accepted) adopt();  // as many changes wait already
 }
 
 void FrontDoor::stop_listening() {
@@ -114,14 +131,16 @@ Status FrontDoor::join_cluster(const ServeOptions& options) {
 // Keys, the guard that asks for them, and the log of what was changed with them.
 Status FrontDoor::know_callers(const ServeOptions& options) {
   const identity::KeyFile file(options.state_dir);
-  auto keyring = file.load();
+  const auto of_cluster = common_key(options, kForApiKeys);
+  if (!of_cluster) return fail(of_cluster.error());
+  auto keyring = file.load(*of_cluster);
   if (!keyring) return fail(keyring.error());
   if (Status made = file.ensure_operator_key(*keyring, wall_clock_ms()); !made) return made;
   auto opened = AuditLog::open(options.state_dir + "/audit.log");
   if (!opened) return fail(opened.error());
   // Shared with the requests that are written down: what waits in the event loop goes last, and is answered as it goes.
   const auto audit = std::make_shared<AuditLog>(*std::move(opened));
-  keys_.emplace(file, *std::move(keyring), wall_clock_ms);
+  keys_.emplace(file, *std::move(keyring), wall_clock_ms, *of_cluster);
   guard_.emplace(keys_->keyring(), GuardOptions{.is_open = options.open, .operator_uid = ::geteuid()},
                  GuardPorts{.wall_clock_ms = wall_clock_ms,
                             .elsewhere =
@@ -140,16 +159,21 @@ Status FrontDoor::add_edges(const ServeOptions& options) {
     std::string text = watching_.latencies->metrics(with_exemplars) + tracer_metrics(watching_.traces);
     return cluster_ ? text + peer_metrics(*cluster_) : text;
   };
-  Edge edges[] = {lambda_edge(node),
-                  native_edge(io_, node, lambda_response),
-                  inference_edge(node),
-                  metrics_edge(node, more_metrics),
-                  usage_edge(*watching_.usage),
-                  warmth_edge([this] { return NodeWarmth(node_).views(); }, monotonic_now),
-                  key_edge(*keys_),
-                  secret_edge(secrets_, node, wall_clock_ms),
-                  console_edge(io_, node, {keys_->keyring(), node_.requests(), wall_clock_ms}),
-                  openfaas_edge(io_, node, secrets_, openfaas_options(options))};
+  const RunElsewhere elsewhere = [this](const std::string& tenant, Bytes bytes, TenantWorker::Job job) {
+    return changes_.run(tenant, bytes, std::move(job));
+  };
+  Edge edges[] = {
+      lambda_edge(node),
+      native_edge(io_, node, lambda_response),
+      inference_edge(node),
+      metrics_edge(node, more_metrics),
+      usage_edge(*watching_.usage),
+      warmth_edge([this] { return NodeWarmth(node_).views(); }, monotonic_now),
+      key_edge(*keys_, elsewhere,
+               [this](const DocumentChanges& changes) { return node_.common_store()->change_documents(changes); }),
+      secret_edge(secrets_, elsewhere, wall_clock_ms),
+      console_edge(io_, node, {keys_->keyring(), node_.requests(), wall_clock_ms}),
+      openfaas_edge(io_, node, secrets_, openfaas_options(options, elsewhere))};
   if (Status added = cluster_ ? router_.add(peers_edge(*cluster_)) : Status(); !added) return added;
   for (Edge& edge : edges) {
     if (Status added = router_.add(std::move(edge)); !added) return added;

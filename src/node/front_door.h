@@ -20,6 +20,7 @@
 #include "node/node.h"
 #include "node/peers/cluster_node.h"
 #include "node/serve_options.h"
+#include "node/tenant_worker.h"
 
 namespace fairlead {
 
@@ -28,11 +29,13 @@ class FrontDoor {
   // What is named here must outlive it. `memory`: NodeOptions::memory.
   FrontDoor(boost::asio::io_context& io, Node& node, identity::SecretVault& secrets, std::shared_ptr<ByteBudget> memory,
             const RequestSinks& watching)
-      : io_(io), node_(node), secrets_(secrets), memory_(std::move(memory)), watching_(watching) {}
+      : io_(io), node_(node), secrets_(secrets), memory_(std::move(memory)), watching_(watching), changes_(io) {}
   ~FrontDoor();
 
   // Reads the keys of the state folder, makes the operator's if there is none, and listens. REQUIRES: called once.
   Status open(const ServeOptions& options);
+  // Keys and secrets of all nodes, as their store has them now.
+  void adopt(SharedDocuments documents);
   void stop_listening();  // who is in, stays; other nodes are told that this one goes
 
   bool is_forwarding() const { return cluster_ && cluster_->busy(); }  // calls wait for other nodes
@@ -56,6 +59,8 @@ class FrontDoor {
   Router router_{document_errors()};
   std::unique_ptr<net::TlsHandshakes> handshakes_;  // null: HTTP in the clear
   std::unique_ptr<net::HttpServer> http_;
+  // Changes of keys and secrets, which wait for the disk or for the store of all nodes. Last: its jobs use the others.
+  TenantWorker changes_;
 };
 
 }  // namespace fairlead

@@ -289,6 +289,7 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
                                         invocations_.cancel_submitted(now, out);
                                       });
                                     },
+                                .documents = options_.documents,
                                 .runs_nothing = options_.runs_nothing});
     kept_.common->start(std::exchange(kept_.late, {}));
   }

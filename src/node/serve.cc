@@ -21,6 +21,7 @@
 #include "identity/secret_vault.h"
 #include "model/software_gpu.h"
 #include "node/checkpoint_backend.h"
+#include "node/common_key.h"
 #include "node/event_loop.h"
 #include "node/front_door.h"
 #include "node/gpu_sharing.h"
@@ -355,6 +356,7 @@ class Server {
     settings.secrets = [this](const std::string& tenant, const std::string& name) {
       return secrets_->reveal(tenant, name);
     };
+    if (Status shared = share_documents(settings); !shared) return shared;
     prepare_watching(settings);
     const std::shared_ptr<ByteBudget> memory = settings.memory;
     look_for_way_out(settings.host);
@@ -379,6 +381,17 @@ class Server {
   }
 
  private:
+  // What nodes of a common store have together besides functions. Before the node, which tells of changes once the loop runs.
+  Status share_documents(NodeOptions& settings) {
+    const auto key = common_key(options_, kForSecrets);
+    if (!key) return fail(key.error());
+    if (key->empty()) return {};
+    secrets_->share(
+        *key, [this](const DocumentChanges& changes) { return node_->common_store()->change_documents(changes); });
+    settings.documents = [this](SharedDocuments documents) { front_door_->adopt(std::move(documents)); };
+    return {};
+  }
+
   // Before the node: it is told of them. What has a thread begins after it, because the node forks.
   void prepare_watching(NodeOptions& settings) {
     if (!options_.otlp.empty()) watching_.tracer = std::make_unique<Tracer>(options_.otlp_ratio);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "model/shared_document.h"
 #include "store/store.h"
 
 namespace fairlead {
@@ -43,6 +44,8 @@ class SharedStore : public Store {
     // Its epoch was ended: what it accepted and has not started is not its own any more.
     std::function<void()> lease_lost;
     std::function<void()> claimable;  // there are events whose epoch has ended
+    // Documents as they are now, whoever changed them; before functions that changed at the same time. None: nobody wants to know.
+    std::function<void(SharedDocuments)> documents = {};
   };
   virtual void watch(Watcher watcher) = 0;  // REQUIRES: once, after the functions were loaded
 
@@ -54,6 +57,9 @@ class SharedStore : public Store {
   // Code by the digest of what is in it (the name of its folder below <state>/code). Any thread; blocks. fetch: kNotFound.
   virtual Status put_code(const std::string& digest, std::string_view zip) = 0;
   virtual Result<std::string> fetch_code(const std::string& digest) = 0;
+
+  // As PublishDocuments says. Any thread; blocks.
+  virtual Result<std::int64_t> change_documents(const DocumentChanges& changes) = 0;
 };
 
 struct PostgresOptions {

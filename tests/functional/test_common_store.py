@@ -57,10 +57,17 @@ class Nodes:
     def __init__(self, folder, postgres):
         self.folder, self.postgres, self.nodes = folder, postgres, {}
 
-    def start(self, *names, keep_state=False, environment=None, store=None):
+    def start(self, *names, keep_state=False, environment=None, store=None, key=None):
+        """`key`: the cluster's; nodes that have one are not open."""
         for name in names:
-            self.nodes[name] = Node(BUILD, self.folder / name, keep_state=keep_state, gpu_environment=environment,
-                                    options=["--store", store or self.postgres.url, "--node-name", name])
+            options = ["--store", store or self.postgres.url, "--node-name", name]
+            if key:
+                path = self.folder / f"{name}.key"
+                path.touch(0o600)
+                path.write_text(key)
+                options += ["--cluster-key", path]
+            self.nodes[name] = Node(BUILD, self.folder / name, keep_state=keep_state, gpu_environment=environment, is_open=not key,
+                                    options=options)
             marks = self.nodes[name].home / "gpu/marks"
             marks.mkdir(parents=True, exist_ok=True)
             marks.chmod(0o777)
@@ -139,6 +146,118 @@ def test_dead_letters_are_listed_and_redriven_at_any_node(cluster):
     eventually(lambda: letters(b) == [headers["x-amzn-RequestId"]])
     assert b.call("POST", "/fairlead/v1/functions/misbehave/dead-letters/redrive")[0] in (200, 202)
     eventually(lambda: cluster.postgres.rows("SELECT count(*) FROM fairlead.events") == ["0"] and letters(a))
+
+
+# ---- what nodes have together besides functions
+
+KEY, OTHER_KEY = "k" * 64, "o" * 64  # of two clusters
+
+
+def cli(node, *arguments, token=None, text=None, fails=False):
+    """By the operator's socket, or with a key."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("FAIRLEAD_", "AWS_"))}
+    inherited |= {"HOME": str(node.home)} | ({"FAIRLEAD_TOKEN": token} if token else {})
+    endpoint = node.endpoint if token else f"unix:{node.state}/operator.sock"
+    done = subprocess.run([BUILD / "bin/fairlead", "--json", "--endpoint", endpoint, *map(str, arguments)], capture_output=True,
+                          text=True, timeout=60, env=inherited, input=text)
+    assert (done.returncode != 0) == fails, done.stdout + done.stderr
+    return done.stdout + done.stderr if fails else json.loads(done.stdout or "null")
+
+
+def new_token(node, tenant, *options):
+    return cli(node, "tenant", "add", tenant, *options)["token"]
+
+
+def is_good(node, token, path="/2015-03-31/functions"):
+    return node.call("GET", path, None, {"Authorization": f"Bearer {token}"})[0] == 200
+
+
+def removes(node, token, path):
+    return node.call("DELETE", path, None, {"Authorization": f"Bearer {token}"})[0] == 204
+
+
+def test_a_key_is_good_at_all_nodes_until_it_is_revoked_at_one(cluster):
+    a, b = cluster.start("a", "b", key=KEY)
+    (stranger,) = cluster.start("stranger", key=OTHER_KEY)
+    token, other = new_token(a, "acme"), new_token(b, "other", "--role", "reader")
+    identity = token.split(".")[0]
+    assert is_good(a, token) and is_good(b, other), "at once, where it was made"
+    eventually(lambda: is_good(b, token) and is_good(a, other))
+    assert not is_good(stranger, token), "it has another cluster's key"
+    eventually(lambda: "are not believed" in stranger.log_path.read_text())
+    assert {key["id"]: (key["tenant"], key["role"], key["nodes"]) for key in cli(b, "tenant", "keys")["keys"]}[identity] == \
+        ("acme", "deployer", "all")
+    own = (a.state / "operator-key").read_text().split()
+    assert is_good(a, ".".join(own)) and not is_good(b, ".".join(own)), "the first key is its node's"
+    rotated = cli(b, "tenant", "rotate", identity, "--grace", "0s")["token"]
+    eventually(lambda: is_good(a, rotated) and not is_good(a, token))
+    cli(a, "tenant", "revoke", rotated.split(".")[0])
+    assert not is_good(a, rotated)
+    eventually(lambda: not is_good(b, rotated))
+    assert "there is no key" in cli(b, "tenant", "rotate", rotated.split(".")[0], fails=True)
+    assert is_good(a, other)
+
+
+def test_keys_are_known_without_the_store_and_none_is_made(cluster):
+    a, b = cluster.start("a", "b", key=KEY)
+    token = new_token(a, "acme")
+    eventually(lambda: is_good(b, token))
+    cluster.postgres.kill()
+    assert "the store of the cluster cannot be reached" in cli(a, "tenant", "add", "acme", fails=True)
+    assert "the store of the cluster cannot be reached" in cli(a, "tenant", "revoke", token.split(".")[0], fails=True)
+    assert is_good(a, token) and is_good(b, token)
+    b.kill()
+    (b,) = cluster.start("b", key=KEY, keep_state=True)
+    assert is_good(b, token), "from its own folder"
+    cluster.postgres.start_again()
+    own = ".".join((a.state / "operator-key").read_text().split())
+    eventually(lambda: removes(a, own, f"/fairlead/v1/keys/{token.split('.')[0]}"))
+    eventually(lambda: not is_good(b, token))
+
+
+def test_who_writes_to_the_store_makes_no_key_and_changes_none(cluster):
+    a, b = cluster.start("a", "b", key=KEY)
+    invoker, reader = new_token(a, "acme", "--role", "invoker"), new_token(a, "acme", "--role", "reader")
+    eventually(lambda: is_good(b, invoker) and is_good(b, reader))
+    change = "UPDATE fairlead.document_clock SET revision = revision + 1"
+    cluster.postgres.rows(f"UPDATE fairlead.documents SET body = replace(body, 'invoker', 'operator'); {change}")
+    eventually(lambda: not is_good(a, invoker) and not is_good(b, invoker))
+    for node in (a, b):
+        assert not is_good(node, invoker, "/fairlead/v1/keys") and is_good(node, reader)
+    ids = [token.split(".")[0] for token in (invoker, reader)]
+    cluster.postgres.rows(f"DELETE FROM fairlead.documents WHERE name = '{ids[1]}'; "
+                          f"UPDATE fairlead.documents SET name = '{ids[1]}'; {change}")
+    eventually(lambda: not is_good(a, reader) and not is_good(b, reader))
+
+
+def test_a_secret_is_set_at_one_node_and_given_to_functions_at_all(cluster):
+    a, b = cluster.start("a", "b", key=KEY)
+    token = new_token(a, "acme")
+    eventually(lambda: is_good(b, token))
+    cli(a, "secret", "set", "db", token=token, text="first of acme")
+    eventually(lambda: cli(b, "secret", "list", token=token)["secrets"])
+
+    def seen(node, name):
+        cli(node, "deploy", name, MISBEHAVE, "--env", "DB={{resolve:secret:db}}", token=token)
+        return json.loads(subprocess.run(
+            [BUILD / "bin/fairlead", "--endpoint", node.endpoint, "invoke", name, "-d", '{"do": "look"}'], capture_output=True, text=True,
+            timeout=60, env=os.environ | {"FAIRLEAD_TOKEN": token}).stdout)["environment"]["DB"]
+    assert seen(b, "f") == "first of acme"
+    cli(b, "secret", "set", "db", token=token, text="second of acme")
+    assert seen(b, "g") == "second of acme"
+    eventually(lambda: cli(a, "secret", "list", token=token)["secrets"][0]["bytes"] == len("second of acme"))
+    assert seen(a, "h") == "second of acme"
+    assert "of acme" not in "".join(cluster.postgres.rows("SELECT body FROM fairlead.documents"))
+    for node in (a, b):
+        assert [path for path in node.state.rglob("cluster-secrets.json") if b"of acme" in path.read_bytes()] == []
+    cluster.postgres.kill()
+    assert "the store of the cluster cannot be reached" in cli(a, "secret", "set", "db", token=token, text="third", fails=True)
+    b.kill()
+    (b,) = cluster.start("b", key=KEY, keep_state=True)
+    assert cli(b, "secret", "list", token=token)["secrets"][0]["nodes"] == "all"
+    cluster.postgres.start_again()
+    eventually(lambda: removes(b, token, "/fairlead/v1/secrets/db"))
+    eventually(lambda: not cli(a, "secret", "list", token=token)["secrets"])
 
 
 def test_a_node_that_cannot_reach_the_store_says_so_and_serves_what_it_knows(cluster):

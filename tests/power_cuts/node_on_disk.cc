@@ -211,15 +211,16 @@ void NodeOnDisk::change_key() {
     if (key == nullptr) return;
     const std::string about = key->note;
     note([&](Promised& promised) { promised.keys.asked(about, std::nullopt); });
-    if (desk_->revoke(id)) note([&](Promised& promised) { promised.keys.told(about, std::nullopt); });
+    const auto change = desk_->plan_revoke(id);
+    if (change && desk_->carry_out(*change)) note([&](Promised& promised) { promised.keys.told(about, std::nullopt); });
     return;
   }
   const std::string about = fresh('k');
   note([&](Promised& promised) { promised.keys.asked(about, "issued"); });
-  const auto issued = desk_->issue({.tenant = kTenant, .note = about});
-  if (!issued) return;
+  const auto change = desk_->plan_issue({.tenant = kTenant, .note = about});
+  if (!change || !desk_->carry_out(*change)) return;
   note([&](Promised& promised) { promised.keys.told(about, "issued"); });
-  keys_.push_back(issued->key.id);
+  keys_.push_back(change->issued->key.id);
 }
 
 void NodeOnDisk::change_secret() {

@@ -1,7 +1,9 @@
 #include "edge/native/keys.h"
 
+#include <memory>
 #include <utility>
 
+#include "base/log.h"
 #include "edge/error_document.h"
 #include "edge/json_body.h"
 
@@ -20,7 +22,8 @@ json key_json(const identity::ApiKey& key) {
           {"tenant", key.tenant ? json(*key.tenant) : json()},
           {"created_ms", key.created_ms},
           {"expires_ms", key.expires_ms ? json(*key.expires_ms) : json()},
-          {"note", key.note}};
+          {"note", key.note},
+          {"nodes", identity::is_of_cluster(key.id) ? "all" : "this"}};
 }
 
 json issued_json(const identity::IssuedKey& issued) {
@@ -66,49 +69,82 @@ Result<identity::KeyRequest> key_request(const json& body, std::int64_t now_ms) 
   return request;
 }
 
-void issue(identity::KeyDesk& desk, RouteCall call) {
-  const auto body = fields_of(call);
-  if (!body) return respond_error(std::move(call.exchange), body.error());
-  const auto request = key_request(*body, desk.now_ms());
-  if (!request) return respond_error(std::move(call.exchange), request.error());
-  const auto issued = desk.issue(*request);
-  if (!issued) return respond_error(std::move(call.exchange), issued.error());
-  respond_json(std::move(call.exchange), 201, issued_json(*issued));
+struct Keys {
+  identity::KeyDesk& desk;
+  RunElsewhere elsewhere;
+  PublishDocuments publish;
+};
+
+using Change = identity::KeyDesk::Change;
+
+void answer(net::HttpExchange exchange, const Change& change) {
+  if (!change.issued) return exchange.respond({.status = 204});
+  respond_json(std::move(exchange), 201, issued_json(*change.issued));
 }
 
-void rotate(identity::KeyDesk& desk, RouteCall call) {
+// Once all nodes have it, it is made, whatever this node's disk says.
+void make_for_all(const std::shared_ptr<const Keys>& keys, net::HttpExchange exchange, Change change) {
+  const auto client = std::make_shared<net::HttpExchange>(std::move(exchange));
+  const auto planned = std::make_shared<const Change>(std::move(change));
+  const Status accepted = keys->elsewhere("", Bytes(0), [keys, client, planned] {
+    const auto revision = keys->publish(planned->documents);
+    return [keys, client, planned, revision] {
+      if (!revision) return respond_error(std::move(*client), revision.error());
+      if (Status kept = keys->desk.carry_out(*planned, *revision); !kept) {
+        spdlog::warn("a start without the store would know the keys of before: {}", kept.error().message);
+      }
+      answer(std::move(*client), *planned);
+    };
+  });
+  if (!accepted) respond_error(std::move(*client), accepted.error());
+}
+
+void make(const std::shared_ptr<const Keys>& keys, net::HttpExchange exchange, Result<Change> change) {
+  if (!change) return respond_error(std::move(exchange), change.error());
+  if (change->is_of_cluster()) return make_for_all(keys, std::move(exchange), *std::move(change));
+  if (Status made = keys->desk.carry_out(*change); !made) return respond_error(std::move(exchange), made.error());
+  answer(std::move(exchange), *change);
+}
+
+void issue(const std::shared_ptr<const Keys>& keys, RouteCall call) {
+  const auto body = fields_of(call);
+  if (!body) return respond_error(std::move(call.exchange), body.error());
+  const auto request = key_request(*body, keys->desk.now_ms());
+  if (!request) return respond_error(std::move(call.exchange), request.error());
+  make(keys, std::move(call.exchange), keys->desk.plan_issue(*request));
+}
+
+void rotate(const std::shared_ptr<const Keys>& keys, RouteCall call) {
   const auto body = fields_of(call);
   if (!body) return respond_error(std::move(call.exchange), body.error());
   Status status;
   JsonFields fields(*body, status);
   const auto grace = seconds_of(fields, "grace_seconds", status);
   if (!grace) return respond_error(std::move(call.exchange), grace.error());
-  const auto issued = desk.rotate(call.parameter("key"), grace->value_or(kDefaultGraceSeconds) * 1'000);
-  if (!issued) return respond_error(std::move(call.exchange), issued.error());
-  respond_json(std::move(call.exchange), 201, issued_json(*issued));
+  auto change = keys->desk.plan_rotate(call.parameter("key"), grace->value_or(kDefaultGraceSeconds) * 1'000);
+  make(keys, std::move(call.exchange), std::move(change));
 }
 
-void list(identity::KeyDesk& desk, RouteCall call) {
-  json keys = json::array();
-  for (const identity::ApiKey& key : desk.keyring().keys()) keys.push_back(key_json(key));
-  respond_json(std::move(call.exchange), 200, {{"keys", std::move(keys)}});
+void list(const std::shared_ptr<const Keys>& keys, RouteCall call) {
+  json all = json::array();
+  for (const identity::ApiKey& key : keys->desk.keyring().keys()) all.push_back(key_json(key));
+  respond_json(std::move(call.exchange), 200, {{"keys", std::move(all)}});
 }
 
-void revoke(identity::KeyDesk& desk, RouteCall call) {
-  if (Status revoked = desk.revoke(call.parameter("key")); !revoked) {
-    return respond_error(std::move(call.exchange), revoked.error());
-  }
-  call.exchange.respond({.status = 204});
+void revoke(const std::shared_ptr<const Keys>& keys, RouteCall call) {
+  auto change = keys->desk.plan_revoke(call.parameter("key"));
+  make(keys, std::move(call.exchange), std::move(change));
 }
 
 }  // namespace
 
-Edge key_edge(identity::KeyDesk& desk) {
+Edge key_edge(identity::KeyDesk& desk, RunElsewhere elsewhere, PublishDocuments publish) {
   Edge edge{.name = "keys", .prefixes = {"/fairlead/v1/keys"}, .errors = document_errors()};
-  using Handle = void (*)(identity::KeyDesk&, RouteCall);
+  const auto keys = std::make_shared<const Keys>(Keys{desk, std::move(elsewhere), std::move(publish)});
+  using Handle = void (*)(const std::shared_ptr<const Keys>&, RouteCall);
   const auto add = [&](std::string_view method, std::string_view pattern, Handle handle) {
     edge.routes.add(
-        method, pattern, [&desk, handle](RouteCall call) { handle(desk, std::move(call)); }, Permission::kOperate);
+        method, pattern, [keys, handle](RouteCall call) { handle(keys, std::move(call)); }, Permission::kOperate);
   };
   add("POST", "/fairlead/v1/keys", issue);
   add("GET", "/fairlead/v1/keys", list);

@@ -3,11 +3,12 @@
 #pragma once
 
 #include "edge/edge.h"
+#include "edge/run_elsewhere.h"
 #include "identity/key_desk.h"
 
 namespace fairlead {
 
-// `desk` must outlive the handlers.
-Edge key_edge(identity::KeyDesk& desk);
+// `desk` must outlive the handlers. `publish`: for keys of all nodes; it is called elsewhere.
+Edge key_edge(identity::KeyDesk& desk, RunElsewhere elsewhere, PublishDocuments publish);
 
 }  // namespace fairlead

@@ -16,12 +16,12 @@ namespace {
 
 using Change = std::function<Status(const std::string& tenant, const std::string& name, const std::string& value)>;
 
-void change_elsewhere(NodeService& node, RouteCall call, Change change) {
+void change_elsewhere(const RunElsewhere& elsewhere, RouteCall call, Change change) {
   const std::string tenant = tenant_named_by(call), name = call.parameter("name");
   const auto value = std::make_shared<std::string>(call.exchange.request().take_body());
   const auto exchange = std::make_shared<net::HttpExchange>(std::move(call.exchange));
-  const Status accepted = node.run_elsewhere(
-      tenant, Bytes(std::ssize(*value)), [tenant, name, value, exchange, change = std::move(change)] {
+  const Status accepted =
+      elsewhere(tenant, Bytes(std::ssize(*value)), [tenant, name, value, exchange, change = std::move(change)] {
         const Status done = change(tenant, name, *value);
         return [exchange, done] {
           done ? exchange->respond({.status = 204}) : respond_error(std::move(*exchange), done.error());
@@ -35,15 +35,18 @@ void list(const identity::SecretVault& vault, RouteCall call) {
   const bool is_named = call.principal.tenant || !call.exchange.request().header("X-Fairlead-Tenant").empty();
   json secrets = json::array();
   for (const auto& entry : vault.list(is_named ? std::optional(tenant_named_by(call)) : std::nullopt)) {
-    secrets.push_back(
-        {{"tenant", entry.tenant}, {"name", entry.name}, {"changed_ms", entry.changed_ms}, {"bytes", entry.bytes}});
+    secrets.push_back({{"tenant", entry.tenant},
+                       {"name", entry.name},
+                       {"changed_ms", entry.changed_ms},
+                       {"bytes", entry.bytes},
+                       {"nodes", entry.is_of_cluster ? "all" : "this"}});
   }
   respond_json(std::move(call.exchange), 200, {{"secrets", std::move(secrets)}});
 }
 
 }  // namespace
 
-Edge secret_edge(identity::SecretVault& vault, NodeService& node, std::function<std::int64_t()> wall_clock_ms) {
+Edge secret_edge(identity::SecretVault& vault, RunElsewhere elsewhere, std::function<std::int64_t()> wall_clock_ms) {
   Edge edge{.name = "secrets", .prefixes = {"/fairlead/v1/secrets"}, .errors = document_errors()};
   edge.routes.add(
       "GET", "/fairlead/v1/secrets", [&vault](RouteCall call) { list(vault, std::move(call)); }, Permission::kRead);
@@ -55,10 +58,11 @@ Edge secret_edge(identity::SecretVault& vault, NodeService& node, std::function<
   };
   edge.routes.add(
       "PUT", "/fairlead/v1/secrets/{name}",
-      [&node, set](RouteCall call) { change_elsewhere(node, std::move(call), set); }, Permission::kDeploy);
+      [elsewhere, set](RouteCall call) { change_elsewhere(elsewhere, std::move(call), set); }, Permission::kDeploy);
   edge.routes.add(
       "DELETE", "/fairlead/v1/secrets/{name}",
-      [&node, remove](RouteCall call) { change_elsewhere(node, std::move(call), remove); }, Permission::kDeploy);
+      [elsewhere, remove](RouteCall call) { change_elsewhere(elsewhere, std::move(call), remove); },
+      Permission::kDeploy);
   return edge;
 }
 

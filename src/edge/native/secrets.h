@@ -6,12 +6,12 @@
 #include <functional>
 
 #include "edge/edge.h"
-#include "edge/node_service.h"
+#include "edge/run_elsewhere.h"
 #include "identity/secret_vault.h"
 
 namespace fairlead {
 
-// All must outlive the handlers. A change waits for the disk on another thread (NodeService::run_elsewhere).
-Edge secret_edge(identity::SecretVault& vault, NodeService& node, std::function<std::int64_t()> wall_clock_ms);
+// `vault` must outlive the handlers. A change waits for the disk, or for the store of all nodes, elsewhere.
+Edge secret_edge(identity::SecretVault& vault, RunElsewhere elsewhere, std::function<std::int64_t()> wall_clock_ms);
 
 }  // namespace fairlead

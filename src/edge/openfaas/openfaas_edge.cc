@@ -17,7 +17,7 @@ Edge openfaas_edge(boost::asio::io_context& io, NodeService& node, identity::Sec
   using namespace openfaas;
   Edge edge{.name = "openfaas", .prefixes = {"/system", "/function", "/async-function"}, .errors = errors()};
   add_function_routes(edge.routes, node, std::make_shared<Rollouts>(io));
-  add_secret_routes(edge.routes, node, secrets, std::move(options.wall_clock_ms));
+  add_secret_routes(edge.routes, std::move(options.elsewhere), secrets, std::move(options.wall_clock_ms));
   const auto logs = std::make_shared<LogStreams>(io, node);
   edge.routes.add(
       "GET", "/system/logs", [logs](RouteCall call) { logs->open(std::move(call)); }, Permission::kRead);

@@ -14,6 +14,7 @@
 #include "edge/edge.h"
 #include "edge/node_service.h"
 #include "edge/openfaas/function_call.h"
+#include "edge/run_elsewhere.h"
 #include "identity/secret_vault.h"
 
 namespace fairlead {
@@ -21,6 +22,7 @@ namespace fairlead {
 struct OpenfaasOptions {
   openfaas::CallOptions calls = {};
   std::function<std::int64_t()> wall_clock_ms;  // of secrets
+  RunElsewhere elsewhere;                       // changes of secrets
 };
 
 // What is named here must outlive the handlers.

@@ -58,13 +58,13 @@ bool has(const SecretVault& vault, const Secret& secret) {
 using Change = std::function<Status(const Secret&)>;
 
 // `status`: of success.
-void change(NodeService& node, RouteCall call, bool has_value, unsigned status, Change change) {
+void change(const RunElsewhere& elsewhere, RouteCall call, bool has_value, unsigned status, Change change) {
   auto read = read_secret(call, has_value);
   if (!read) return refuse(std::move(call.exchange), read.error());
   const auto secret = std::make_shared<const Secret>(*std::move(read));
   const auto answer = std::make_shared<net::HttpExchange>(std::move(call.exchange));
-  const Status accepted = node.run_elsewhere(
-      secret->tenant, Bytes(std::ssize(secret->value)), [secret, answer, status, change = std::move(change)] {
+  const Status accepted =
+      elsewhere(secret->tenant, Bytes(std::ssize(secret->value)), [secret, answer, status, change = std::move(change)] {
         const Status done = change(*secret);
         return [answer, status, done] {
           done ? answer->respond({.status = status}) : refuse(std::move(*answer), done.error());
@@ -85,7 +85,7 @@ void list(const SecretVault& vault, RouteCall call) {
 
 }  // namespace
 
-void add_secret_routes(Routes& routes, NodeService& node, SecretVault& vault,
+void add_secret_routes(Routes& routes, RunElsewhere elsewhere, SecretVault& vault,
                        std::function<std::int64_t()> wall_clock_ms) {
   const Change make = [&vault, wall_clock_ms](const Secret& secret) -> Status {
     if (has(vault, secret)) return fail(Errc::kAlreadyExists, "secret '{}' is there already", secret.name);
@@ -99,8 +99,8 @@ void add_secret_routes(Routes& routes, NodeService& node, SecretVault& vault,
   const auto add = [&](std::string_view method, bool has_value, unsigned status, const Change& changed) {
     routes.add(
         method, "/system/secrets",
-        [&node, has_value, status, changed](RouteCall call) {
-          change(node, std::move(call), has_value, status, changed);
+        [elsewhere, has_value, status, changed](RouteCall call) {
+          change(elsewhere, std::move(call), has_value, status, changed);
         },
         Permission::kDeploy);
   };

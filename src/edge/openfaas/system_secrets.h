@@ -8,12 +8,12 @@
 #include <functional>
 
 #include "edge/edge.h"
-#include "edge/node_service.h"
+#include "edge/run_elsewhere.h"
 #include "identity/secret_vault.h"
 
 namespace fairlead::openfaas {
 
-void add_secret_routes(Routes& routes, NodeService& node, identity::SecretVault& vault,
+void add_secret_routes(Routes& routes, RunElsewhere elsewhere, identity::SecretVault& vault,
                        std::function<std::int64_t()> wall_clock_ms);
 
 }  // namespace fairlead::openfaas

@@ -9,11 +9,12 @@
 #include "store/postgres/schema.h"
 
 namespace fairlead::postgres {
-namespace {
 
 Error unreachable(const Error& why) {
   return {Errc::kUnavailable, "the store of the cluster cannot be reached, try again: " + why.message};
 }
+
+namespace {
 
 // What the server refuses to this node is no fault of the caller, whose rights are not asked for there.
 Error refusal(const Error& why) {

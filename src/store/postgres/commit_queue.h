@@ -29,6 +29,9 @@
 
 namespace fairlead::postgres {
 
+// As a caller is told of it.
+Error unreachable(const Error& why);
+
 struct Operation {
   // On the writer's thread, perhaps several times; an error is the operation's.
   std::function<Result<Statements>(const Writer&)> build;

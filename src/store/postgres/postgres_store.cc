@@ -246,8 +246,7 @@ class PostgresStore final : public SharedStore {
 
   Status put_code(const std::string& digest, std::string_view zip) override {
     constexpr std::size_t kPart = 1 << 20;
-    if (Status there = commit_->reachable(); !there) return there;
-    auto connection = Connection::open(target_);
+    auto connection = connect();
     if (!connection) return fail(connection.error());
     Statements statements{{"DELETE FROM code WHERE digest = $1::text", {digest}}};
     std::int64_t parts = 0;
@@ -264,8 +263,7 @@ class PostgresStore final : public SharedStore {
   }
 
   Result<std::string> fetch_code(const std::string& digest) override {
-    if (Status there = commit_->reachable(); !there) return fail(there.error());
-    auto connection = Connection::open(target_);
+    auto connection = connect();
     if (!connection) return fail(connection.error());
     const auto head = (*connection)->run({"SELECT parts, size FROM code_heads WHERE digest = $1::text", {digest}});
     if (!head) return fail(head.error());
@@ -282,7 +280,25 @@ class PostgresStore final : public SharedStore {
                 head->integer(0, 1));
   }
 
+  Result<std::int64_t> change_documents(const DocumentChanges& changes) override {
+    auto connection = connect();
+    if (!connection) return fail(connection.error());
+    const auto rows = (*connection)->transact(postgres::change_documents(changes));
+    if (!rows) return fail(told(rows.error()));
+    return revision_of(*rows, changes);
+  }
+
  private:
+  static Error told(const Error& error) { return error.code == Errc::kUnavailable ? unreachable(error) : error; }
+
+  // Of its own, for what takes long, or is called by another thread.
+  Result<std::unique_ptr<Connection>> connect() const {
+    if (Status there = commit_->reachable(); !there) return fail(there.error());
+    auto connection = Connection::open(target_);
+    if (!connection) return fail(told(connection.error()));
+    return connection;
+  }
+
   // With what it last knew, if the server is all that is missing.
   Status begin_without(const Error& why) {
     auto kept = why.code == Errc::kUnavailable ? kept_answers(state_dir_, target_) : fail(why);

@@ -66,7 +66,8 @@ struct TestNode {
                         for (FunctionChange& change : all) changes.push_back(std::move(change));
                       },
                   .lease_lost = [this] { ++leases_lost; },
-                  .claimable = [this] { is_claimable = true; }});
+                  .claimable = [this] { is_claimable = true; },
+                  .documents = [this](SharedDocuments all) { documents = std::move(all); }});
   }
   // Runs what comes until the condition holds, at most so long.
   bool until(const std::function<bool()>& condition, std::chrono::seconds most = std::chrono::seconds(30)) {
@@ -105,6 +106,7 @@ struct TestNode {
   std::vector<FunctionChange> changes;
   int leases_lost = 0;
   bool is_claimable = false;
+  SharedDocuments documents;  // as it was last told
   std::unique_ptr<SharedStore> store;
 };
 
@@ -249,6 +251,47 @@ TEST_F(PostgresStoreTest, CodeIsFetchedAsItWasStored) {
   ASSERT_TRUE(a.store->put_code("d1", zip)) << "again is the same";
   EXPECT_EQ(b.store->fetch_code("d1").value(), zip);
   EXPECT_EQ(b.store->fetch_code("unknown").error().code, Errc::kNotFound);
+}
+
+TEST_F(PostgresStoreTest, DocumentsAreSeenByAllNodesAsTheyAre) {
+  TestNode a(folder / "a"), b(folder / "b");
+  b.watch();
+  const auto put = [&](const std::string& name, std::optional<std::string> body, const std::string& needs = "") {
+    return a.store->change_documents({.kind = "key", .needs = needs, .all = {{name, std::move(body)}}});
+  };
+  const auto seen = [&] {
+    std::string text;
+    for (const SharedDocument& one : b.documents.documents) text += one.kind + " " + one.name + " " + one.body + "\n";
+    return text;
+  };
+  const auto first = put("one", "1");
+  ASSERT_TRUE(first) << first.error().message;
+  ASSERT_TRUE(put("two", "2"));
+  EXPECT_TRUE(b.until([&] { return seen() == "key one 1\nkey two 2\n"; }, std::chrono::seconds(5))) << seen();
+  EXPECT_GT(b.documents.revision, *first);
+  // All of a change or nothing, by what it needs.
+  const DocumentChanges rotation{.kind = "key", .needs = "one", .all = {{"one", "old"}, {"three", "new"}}};
+  ASSERT_TRUE(a.store->change_documents(rotation));
+  ASSERT_TRUE(put("one", std::nullopt));
+  EXPECT_EQ(a.store->change_documents(rotation).error().code, Errc::kNotFound);
+  const DocumentChanges removal{.kind = "key", .needs = "one", .all = {{"two", std::nullopt}, {"four", "4"}}};
+  EXPECT_EQ(a.store->change_documents(removal).error().code, Errc::kNotFound);
+  EXPECT_TRUE(b.until([&] { return seen() == "key three new\nkey two 2\n"; }, std::chrono::seconds(5))) << seen();
+  // A store that lost changes is told as such.
+  EXPECT_FALSE(b.documents.is_anew);
+  server().query("DELETE FROM fairlead.documents");
+  server().query("UPDATE fairlead.document_clock SET revision = 1");
+  server().query("UPDATE fairlead.nodes SET lease_until = lease_until - interval '1 minute'");
+  EXPECT_TRUE(b.until([&] { return b.documents.is_anew && b.documents.documents.empty(); }, std::chrono::seconds(15)));
+}
+
+// Nodes of before made the tables; their schema becomes this one's.
+TEST_F(PostgresStoreTest, AStoreOfAnEarlierSchemaGetsItsDocuments) {
+  TestNode(folder / "a").watch();
+  server().query("DROP TABLE fairlead.documents, fairlead.document_clock");
+  server().query("UPDATE fairlead.schema_version SET version = 1");
+  TestNode b(folder / "b");
+  EXPECT_TRUE(b.store->change_documents({.kind = "key", .needs = "", .all = {{"one", "1"}}}));
 }
 
 // Refused at once while the server is gone; what ends accepted work is kept and written when it is back.

@@ -431,4 +431,43 @@ std::map<std::string, EventInvokeConfig> event_configs_of(const Rows& rows) {
   return configs;
 }
 
+// ---- documents
+
+Statements change_documents(const DocumentChanges& changes) {
+  Statements all{{"UPDATE document_clock SET revision = revision + 1 RETURNING revision", {}}};
+  for (const DocumentChanges::One& one : changes.all) {
+    if (one.body) {
+      all.push_back(
+          {"INSERT INTO documents (kind, name, body) SELECT $1::text, $2::text, $3::text WHERE $4::text = '' OR "
+           "EXISTS (SELECT 1 FROM documents WHERE kind = $1::text AND name = $4::text) "
+           "ON CONFLICT (kind, name) DO UPDATE SET body = excluded.body",
+           {changes.kind, one.name, *one.body, changes.needs}});
+    } else {
+      all.push_back(
+          {"DELETE FROM documents WHERE kind = $1::text AND name = $2::text AND ($3::text = '' OR "
+           "EXISTS (SELECT 1 FROM documents WHERE kind = $1::text AND name = $3::text))",
+           {changes.kind, one.name, changes.needs}});
+    }
+  }
+  all.push_back({kTell, {}});
+  return all;
+}
+
+Result<std::int64_t> revision_of(const std::vector<Rows>& rows, const DocumentChanges& changes) {
+  const bool is_made = changes.all.empty() || changes.needs.empty() || rows[1].affected() > 0;
+  if (is_made) return rows[0].integer(0, 0);
+  return fail(Errc::kNotFound, "there is no {} {} any more: it was removed at another node", changes.kind,
+              changes.needs);
+}
+
+SharedDocuments documents_of(const Rows& rows) {
+  SharedDocuments found;
+  for (int row = 0; row < rows.size(); ++row) {
+    found.revision = rows.integer(row, 0);
+    std::string kind = rows.text(row, 1);
+    if (!kind.empty()) found.documents.push_back({std::move(kind), rows.text(row, 2), rows.text(row, 3)});
+  }
+  return found;
+}
+
 }  // namespace fairlead::postgres

@@ -56,6 +56,15 @@ Statements redrive(const std::string& function, std::size_t limit, std::int64_t 
 Redriven redriven_of(const Rows& rows, const Writer& writer);
 Statements trim_dead_letters();
 
+// Documents. Changes wait for each other at the clock's row.
+Statements change_documents(const DocumentChanges& changes);
+Result<std::int64_t> revision_of(const std::vector<Rows>& rows, const DocumentChanges& changes);  // kNotFound
+// With the revision in each row: one that names nothing where there are none.
+inline constexpr const char* kAskDocuments =
+    "SELECT c.revision, d.kind, d.name, d.body FROM document_clock c LEFT JOIN documents d ON true ORDER BY d.kind, "
+    "d.name";
+SharedDocuments documents_of(const Rows& rows);
+
 // Reading functions.
 Result<std::vector<FunctionRecord>> functions_of(const Rows& rows, const std::string& state_dir);  // name, record
 Statements load_published(const std::string& function);  // "": of all; three statements

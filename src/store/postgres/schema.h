@@ -6,7 +6,7 @@
 
 namespace fairlead::postgres {
 
-inline constexpr int kSchemaVersion = 1;
+inline constexpr int kSchemaVersion = 2;
 
 // Makes what is missing, one node at a time. kConflict: a newer version made it; kForbidden: the role may not.
 Status migrate(Connection& connection);

@@ -131,7 +131,8 @@ Status Watch::tick() {
   if (done && seen_.compares) done = compare_names();
   const bool reads = std::exchange(is_notified_, false) || monotonic_now() >= seen_.next_reading;
   if (done && reads) {
-    done = read_changes();
+    done = read_documents();
+    if (done) done = read_changes();
     seen_.next_reading = monotonic_now() + options_.reading;
   }
   if (done) done = keep_what_is_known();
@@ -209,7 +210,7 @@ void Watch::lose_lease(std::string_view why) {
 
 void Watch::read_anew() {
   seen_.revision = 0;
-  seen_.kept_revision = -1;
+  seen_.kept_revision = seen_.documents = -1;
   seen_.compares = is_notified_ = true;
 }
 
@@ -262,6 +263,23 @@ Status Watch::read_changes() {
       watcher.changed(std::move(changes));
     });
   }
+}
+
+// All of them, when any has changed: they are few, and change rarely.
+Status Watch::read_documents() {
+  if (!watcher_->documents) return {};
+  const auto clock = connection_->run({"SELECT revision FROM document_clock", {}});
+  if (!clock) return fail(clock.error());
+  if (clock->size() == 0 || clock->integer(0, 0) == seen_.documents) return {};
+  const auto rows = connection_->run({kAskDocuments, {}});
+  if (!rows) return fail(rows.error());
+  SharedDocuments documents = documents_of(*rows);
+  documents.is_anew = seen_.documents < 0;
+  seen_.documents = documents.revision;
+  tell([documents = std::move(documents)](const SharedStore::Watcher& watcher) mutable {
+    watcher.documents(std::move(documents));
+  });
+  return {};
 }
 
 Status Watch::read_one(const std::string& name, const std::string& record, std::vector<FunctionChange>& changes) {

@@ -1,5 +1,5 @@
 // One thread that keeps a node's epoch alive and looks at what others did: renews its lease each second, ends those of nodes that are
-// gone, reads functions that changed when somebody notifies, and every 10 s in case a notice was lost.
+// gone, reads functions and documents that changed when somebody notifies, and every 10 s in case a notice was lost.
 //
 //   begin epoch ──> each second: renew, end others' ──notice, or 10 s──> functions with a later revision ──> the io_context
 //                         │ ended by another: lease_lost, a new epoch
@@ -60,6 +60,7 @@ class Watch {
   Status read_changes();
   Status read_one(const std::string& name, const std::string& record, std::vector<FunctionChange>& changes);
   Status compare_names();
+  Status read_documents();
   Status look_for_events();
   Status keep_house();
   Status keep_what_is_known();
@@ -85,6 +86,7 @@ class Watch {
     std::int64_t revision = 0;        // the last one
     bool compares = true;             // functions that are not there any more are looked for
     std::int64_t kept_revision = -1;  // in the state folder, for a start without the server
+    std::int64_t documents = -1;      // their revision as it was told; -1: anew
     Instant next_reading, next_keeping;
   } seen_;
   struct Server {
