@@ -21,7 +21,7 @@ constexpr const char* kNobody = "(nobody)";  // no tenant's name: who holds answ
 constexpr std::size_t kMinInputBytes = 4 << 10;
 constexpr std::size_t kMaxInputBytes = 64 << 10;
 constexpr std::size_t kMaxInputBehindSink = 8 << 10;  // of a body whose sink is full: the rest waits in the kernel
-constexpr std::size_t kTurnBytes = 64 << 10;          // of an answer go out, before others have theirs
+constexpr std::size_t kTurnBytes = 32 << 10;          // of an answer go out, before others have theirs
 // After a refused request the client may still be sending it. Closing at once would reset the connection and could
 // destroy the answer on its way, so this much is read and thrown away first.
 constexpr std::size_t kMaxDiscardBytes = 64 << 20;
