@@ -28,8 +28,8 @@ void read_names(std::string_view text) {
   if (validate_tenant(text)) require(is_file_name(text));
   if (validate_secret_name(text)) require(is_file_name(text));
   if (validate_reference("V", text)) {
-    const auto name = referred_secret(text);
-    if (name) require(validate_secret_name(*name).has_value());
+    const auto reference = referred_secret(text);
+    if (reference) require(validate_secret_name(reference->name).has_value());
   }
   const auto bare = function_name_from(std::string(text));
   if (bare) require(validate_function_name(*bare).has_value() && is_file_name(*bare));

@@ -7,7 +7,7 @@ namespace fairlead {
 namespace {
 
 constexpr std::string_view kAnyReference = "{{resolve:";
-constexpr std::string_view kBegin = "{{resolve:secret:";
+constexpr std::string_view kBegin = "{{resolve:secret:", kBeginFile = "{{resolve:secret-file:";
 constexpr std::string_view kEnd = "}}";
 
 bool is_alphanumeric(char c) {
@@ -28,17 +28,23 @@ Status validate_secret_name(std::string_view name) {
       name.substr(0, kMaxSecretNameLength), kMaxSecretNameLength);
 }
 
-std::optional<std::string_view> referred_secret(std::string_view value) {
-  if (!value.starts_with(kBegin) || !value.ends_with(kEnd)) return std::nullopt;
-  return value.substr(kBegin.size(), value.size() - kBegin.size() - kEnd.size());
+std::optional<SecretReference> referred_secret(std::string_view value) {
+  if (!value.ends_with(kEnd)) return std::nullopt;
+  for (const bool is_file : {false, true}) {
+    const std::string_view begin = is_file ? kBeginFile : kBegin;
+    if (!value.starts_with(begin)) continue;
+    return SecretReference{value.substr(begin.size(), value.size() - begin.size() - kEnd.size()), is_file};
+  }
+  return std::nullopt;
 }
 
 Status validate_reference(std::string_view variable, std::string_view value) {
   if (!value.starts_with(kAnyReference)) return {};
-  const auto name = referred_secret(value);
-  if (name && validate_secret_name(*name)) return {};
-  return fail(Errc::kInvalidArgument, "Environment.Variables: '{}' is '{}'; a reference is {}NAME{} and nothing else",
-              variable, value.substr(0, 2 * kMaxSecretNameLength), kBegin, kEnd);
+  const auto reference = referred_secret(value);
+  if (reference && validate_secret_name(reference->name)) return {};
+  return fail(Errc::kInvalidArgument,
+              "Environment.Variables: '{}' is '{}'; a reference is {}NAME{} or {}NAME{} and nothing else", variable,
+              value.substr(0, 2 * kMaxSecretNameLength), kBegin, kEnd, kBeginFile, kEnd);
 }
 
 }  // namespace fairlead

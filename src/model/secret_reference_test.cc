@@ -6,7 +6,14 @@ namespace fairlead {
 namespace {
 
 TEST(SecretReference, IsAWholeValue) {
-  EXPECT_EQ(referred_secret("{{resolve:secret:db-password}}"), "db-password");
+  const auto variable = referred_secret("{{resolve:secret:db-password}}");
+  ASSERT_TRUE(variable);
+  EXPECT_EQ(variable->name, "db-password");
+  EXPECT_FALSE(variable->is_file);
+  const auto file = referred_secret("{{resolve:secret-file:db-password}}");
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->name, "db-password");
+  EXPECT_TRUE(file->is_file);
   for (const char* value :
        {"", "db-password", "x{{resolve:secret:a}}", "{{resolve:secret:a}}x", "{{resolve:secret:a}"}) {
     EXPECT_FALSE(referred_secret(value)) << value;
@@ -15,9 +22,11 @@ TEST(SecretReference, IsAWholeValue) {
 
 TEST(SecretReference, WhatLooksLikeOneAndIsNoneIsRefused) {
   EXPECT_TRUE(validate_reference("V", "{{resolve:secret:a.b_c-1}}"));
+  EXPECT_TRUE(validate_reference("V", "{{resolve:secret-file:a.b_c-1}}"));
   EXPECT_TRUE(validate_reference("V", "{{mustache}}"));
   for (const char* value : {"{{resolve:ssm:a}}", "{{resolve:secret:}}", "{{resolve:secret:a", "{{resolve:secret:../a}}",
-                            "{{resolve:secret:a}} ", "{{resolve:secret:a b}}"}) {
+                            "{{resolve:secret:a}} ", "{{resolve:secret:a b}}", "{{resolve:secret-file:}}",
+                            "{{resolve:secret-file:../a}}", "{{resolve:secret-files:a}}"}) {
     const Status status = validate_reference("V", value);
     ASSERT_FALSE(status) << value;
     EXPECT_NE(status.error().message.find("'V'"), std::string::npos);

@@ -168,10 +168,10 @@ Result<InstanceSpec> ProgramRunner::describe(const StartOrder& order) const {
   // The author's own variables only: what an image brings along could name secrets that were not meant for it.
   FunctionRecord record = order.function.record;
   FunctionConfig& config = record.config;
-  if (Status put = put_secrets(options_.secrets, tenant_of(config.tags), config.environment); !put) {
-    return fail(put.error());
-  }
+  auto files = put_secrets(options_.secrets, tenant_of(config.tags), config.environment);
+  if (!files) return fail(files.error());
   InstanceSpec spec{.instance = order.instance, .function = record.name};
+  spec.secrets = *std::move(files);
   spec.arn = version_arn(spec.function, record.version);
   spec.version = version_name(record.version);
   spec.handler = config.handler;

@@ -1,6 +1,6 @@
 #include "node/secrets.h"
 
-#include "model/secret_reference.h"
+#include <algorithm>
 
 namespace fairlead {
 namespace {
@@ -16,26 +16,37 @@ Result<std::string> secret_for(const SecretSource& secrets, const std::string& t
 
 Status check_secrets(const SecretSource& secrets, const FunctionConfig& config) {
   std::map<std::string, std::string> environment = config.environment;
-  return put_secrets(secrets, tenant_of(config.tags), environment);
+  const auto put = put_secrets(secrets, tenant_of(config.tags), environment);
+  return put ? Status() : Status(fail(put.error()));
 }
 
-Status put_secrets(const SecretSource& secrets, const std::string& tenant,
-                   std::map<std::string, std::string>& environment) {
+Result<std::vector<SecretFile>> put_secrets(const SecretSource& secrets, const std::string& tenant,
+                                            std::map<std::string, std::string>& environment) {
+  std::vector<SecretFile> files;
   std::size_t bytes = 0;
   for (auto& [variable, value] : environment) {
-    const auto name = referred_secret(value);
-    if (!name) continue;
-    auto secret = secret_for(secrets, tenant, variable, *name);
+    const auto reference = referred_secret(value);
+    if (!reference) continue;
+    const std::string name(reference->name);
+    const bool is_file = reference->is_file;
+    auto secret = secret_for(secrets, tenant, variable, name);
     if (!secret) return fail(secret.error());
-    value = *std::move(secret);
-    bytes += value.size();
+    bytes += secret->size();
     if (bytes > kMaxSecretsBytes) {
       return fail(Errc::kInvalidArgument,
                   "Environment.Variables: '{}': with this one its secrets have {} bytes, the most of a function is {}",
                   variable, bytes, kMaxSecretsBytes);
     }
+    if (!is_file) {
+      value = *std::move(secret);
+      continue;
+    }
+    value = fmt::format("{}/{}", kSecretsDir, name);
+    const bool is_there =
+        std::any_of(files.begin(), files.end(), [&](const SecretFile& file) { return file.name == name; });
+    if (!is_there) files.push_back({name, *std::move(secret)});
   }
-  return {};
+  return files;
 }
 
 }  // namespace fairlead

@@ -6,9 +6,11 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "model/function.h"
+#include "model/secret_reference.h"
 
 namespace fairlead {
 
@@ -18,9 +20,10 @@ using SecretSource = std::function<Result<std::string>(const std::string&, const
 // Whether all that the configuration refers to is there. kInvalidArgument names the variable and the secret.
 Status check_secrets(const SecretSource& secrets, const FunctionConfig& config);
 
-// Puts the secrets of the tenant in the places that refer to them. The error names the variable and the secret, never a value.
+// Puts the secrets of the tenant in the places that refer to them; those that are wanted as files are returned, one of each name. The
+// error names the variable and the secret, never a value.
 // kInvalidArgument: one is missing, or they have more than kMaxSecretsBytes together.
-Status put_secrets(const SecretSource& secrets, const std::string& tenant,
-                   std::map<std::string, std::string>& environment);
+Result<std::vector<SecretFile>> put_secrets(const SecretSource& secrets, const std::string& tenant,
+                                            std::map<std::string, std::string>& environment);
 
 }  // namespace fairlead

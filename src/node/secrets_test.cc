@@ -38,9 +38,20 @@ TEST(PutSecrets, AReferenceBecomesTheSecretAndNothingIsWrittenDown) {
   EXPECT_THAT(written, Not(HasSubstr(kSecret)));
 }
 
+TEST(PutSecrets, AFileIsNamedInItsVariableAndNeededOnce) {
+  std::map<std::string, std::string> environment{
+      {"A", "{{resolve:secret-file:db}}"}, {"B", "{{resolve:secret-file:db}}"}, {"C", "{{resolve:secret:db}}"}};
+  const auto files = put_secrets(acmes, "acme", environment);
+  ASSERT_TRUE(files);
+  EXPECT_EQ(*files, (std::vector<SecretFile>{{"db", kSecret}}));
+  EXPECT_EQ(environment.at("A"), "/run/secrets/db");
+  EXPECT_EQ(environment.at("B"), "/run/secrets/db");
+  EXPECT_EQ(environment.at("C"), kSecret);
+}
+
 TEST(PutSecrets, AnErrorNamesTheVariableAndNoSecret) {
   std::map<std::string, std::string> environment{{"DB", "{{resolve:secret:db}}"}, {"OTHER", "{{resolve:secret:none}}"}};
-  Status put;
+  Result<std::vector<SecretFile>> put = std::vector<SecretFile>();
   const std::string written = written_by([&] { put = put_secrets(acmes, "acme", environment); });
   ASSERT_FALSE(put);
   EXPECT_THAT(put.error().message, HasSubstr("'OTHER': tenant acme has no secret none"));

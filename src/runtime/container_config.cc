@@ -116,6 +116,11 @@ StartOrder container_order(StartOrder plain, const InstanceSpec::Container& cont
                                : bind_mount(bind.target, wanted.target, bind_options(wanted.writable)));
     order.binds.push_back(std::move(bind));
   }
+  if (!order.secrets.empty()) {
+    for (const char* target : {kSecretsDir, kOpenfaasSecretsDir}) {
+      mounts.push_back(bind_mount(kSecretsDir, target, {"bind", "nosuid", "nodev", "noexec", "ro"}));
+    }
+  }
   const json config{{"ociVersion", "1.0.0"},
                     {"root", {{"path", std::string(kContainerDir) + "/root"}, {"readonly", true}}},
                     {"process", process(container, plain)},

@@ -36,7 +36,8 @@ StartOrder order_of(const InstanceSpec& spec) {
                    .environment = sandbox_environment(spec),
                    .binds = {{"", kTaskDir, false}, {"/state/run/4.sock", kRuntimeSocketPath, true}},
                    .memory_limit = spec.memory_limit,
-                   .max_processes = spec.max_processes};
+                   .max_processes = spec.max_processes,
+                   .secrets = spec.secrets};
   for (const InstanceSpec::Bind& bind : spec.binds) plain.binds.push_back({bind.source, bind.target, bind.writable});
   return container_order(plain, *spec.container,
                          {.known = {BPF_STMT(BPF_RET | BPF_K, 2)}, .newer = {BPF_STMT(BPF_RET | BPF_K, 1)}});
@@ -47,6 +48,22 @@ const json* mount_at(const json& config, const std::string& target) {
   const auto found =
       std::find_if(mounts.begin(), mounts.end(), [&](const json& m) { return m["destination"] == target; });
   return found == mounts.end() ? nullptr : &*found;
+}
+
+TEST(ContainerOrder, SecretsAreFilesAndNotInWhatCrunReads) {
+  InstanceSpec spec = example();
+  EXPECT_EQ(mount_at(json::parse(order_of(spec).container), kSecretsDir), nullptr);
+  spec.secrets = {{"db", "s3cret"}};
+  const StartOrder order = order_of(spec);
+  EXPECT_EQ(order.secrets, spec.secrets);
+  EXPECT_EQ(order.container.find("s3cret"), std::string::npos);
+  const json config = json::parse(order.container);
+  for (const char* target : {"/run/secrets", "/var/openfaas/secrets"}) {
+    const json* const mount = mount_at(config, target);
+    ASSERT_NE(mount, nullptr) << target;
+    EXPECT_EQ((*mount)["source"], "/run/secrets");
+    for (const char* option : {"ro", "nosuid", "nodev", "noexec"}) EXPECT_THAT((*mount)["options"], Contains(option));
+  }
 }
 
 TEST(ContainerOrder, BindsAreStagedWhereTheImageCannotRedirectThem) {

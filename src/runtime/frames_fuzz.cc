@@ -34,7 +34,8 @@ std::vector<std::string> fuzz_seeds() {
                          .max_processes = 3,
                          .container = "{}",
                          .http_port = 80,
-                         .http_health = "/_/health"};
+                         .http_health = "/_/health",
+                         .secrets = {{"db", "x"}}};
   const wire::RegisterSession session{.session = 1,
                                       .tenant = "a",
                                       .task = "t",

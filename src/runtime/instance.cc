@@ -195,7 +195,8 @@ StartOrder Instance::order() const {
       .memory_limit = spec_.memory_limit,
       .tmp_limit = spec_.tmp_limit,
       .max_processes = spec_.max_processes,
-      .uid = init_.uid.value_or(0)};
+      .uid = init_.uid.value_or(0),
+      .secrets = spec_.secrets};
   if (!spec_.egress.asked.is_none()) {
     order.egress_asked = spec_.egress.asked.text();
     order.egress_granted = spec_.egress.granted.text();

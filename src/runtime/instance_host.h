@@ -20,6 +20,7 @@
 #include "model/answer_stream.h"
 #include "model/egress_list.h"
 #include "model/invocation.h"
+#include "model/secret_reference.h"
 #include "model/session_memory.h"
 #include "runtime/cgroup.h"
 #include "runtime/uid_pool.h"
@@ -54,7 +55,8 @@ struct InstanceSpec {
     bool as_owner = false;  // as MountBind has it
   };
   std::optional<ShimAccess> shim;
-  std::vector<Bind> binds;  // GPU libraries, device files, the software GPU's state folder
+  std::vector<Bind> binds;          // GPU libraries, device files, the software GPU's state folder
+  std::vector<SecretFile> secrets;  // in kSecretsDir
 
   // Of a function that is an OCI image: run by crun in the sandbox, with the image as its root. code_path means nothing.
   struct Container {

@@ -200,6 +200,29 @@ Status mount_tmpfs(const char* target, Bytes size, unsigned long flags) {
   return {};
 }
 
+// In memory, of this sandbox alone: neither the host nor another sandbox has the mount. Where the kernel can, it is never swapped out.
+Status mount_secrets(const std::vector<SecretFile>& secrets) {
+  if (secrets.empty()) return {};
+  std::size_t pages = 1;
+  for (const SecretFile& secret : secrets) pages += secret.value.size() / 4096 + 1;
+  const std::string options = fmt::format("mode=755,size={}k,nr_inodes={}", pages * 4, secrets.size() + 1);
+  constexpr unsigned long kFlags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  if (::mount("tmpfs", kSecretsDir, "tmpfs", kFlags, (options + ",noswap").c_str()) != 0 &&
+      ::mount("tmpfs", kSecretsDir, "tmpfs", kFlags, options.c_str()) != 0) {
+    return failed(std::string("mount tmpfs on ") + kSecretsDir);
+  }
+  for (const SecretFile& secret : secrets) {
+    if (Status valid = validate_secret_name(secret.name); !valid) return valid;
+    const std::string path = fmt::format("{}/{}", kSecretsDir, secret.name);
+    if (auto status = make_file(path, secret.value); !status) return status;
+    if (::chmod(path.c_str(), 0444) != 0) return failed("chmod " + path);
+  }
+  if (::mount("", kSecretsDir, "", MS_REMOUNT | MS_BIND | MS_RDONLY | kFlags, nullptr) != 0) {
+    return failed(std::string("make ") + kSecretsDir + " read-only");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status build_template(const std::string& dir) {
@@ -211,6 +234,9 @@ Status build_template(const std::string& dir) {
     if (auto status = make_dirs(dir + name); !status) return status;
   }
   if (::symlink("/tmp", (dir + "/var/tmp").c_str()) != 0) return failed("symlink /var/tmp");
+  if (auto status = make_dirs(dir + kSecretsDir); !status) return status;
+  if (auto status = make_dirs(dir + fs::path(kOpenfaasSecretsDir).parent_path().string()); !status) return status;
+  if (::symlink(kSecretsDir, (dir + kOpenfaasSecretsDir).c_str()) != 0) return failed("symlink for OpenFaaS's secrets");
   for (const EtcText& file : kNameServerTexts) {
     if (auto status = make_file(fmt::format("{}{}/{}", dir, kNameServerDir, file.name), file.text); !status)
       return status;
@@ -296,6 +322,7 @@ Status mount_order(const StartOrder& order, const std::vector<UniqueFd>& bind_mo
     if (auto status = make_target(tree, target); !status) return status;
     if (auto status = attach(tree, target); !status) return status;
   }
+  if (auto status = mount_secrets(order.secrets); !status) return status;
   mount_attr attr{};
   attr.attr_set = MOUNT_ATTR_RDONLY;
   if (::syscall(SYS_mount_setattr, AT_FDCWD, "/", 0, &attr, sizeof attr) != 0) return failed("make / read-only");

@@ -24,8 +24,9 @@ namespace fairlead {
 
 inline constexpr const char* kSandboxDevices[] = {"null", "zero", "full", "random", "urandom"};  // in /dev
 inline constexpr const char* kTaskDir = "/var/task";
-inline constexpr const char* kImageDir = "/run/fairlead/image";          // a container's root before the overlay
-inline constexpr const char* kContainerDir = "/run/fairlead/container";  // what crun works on
+inline constexpr const char* kImageDir = "/run/fairlead/image";              // a container's root before the overlay
+inline constexpr const char* kContainerDir = "/run/fairlead/container";      // what crun works on
+inline constexpr const char* kOpenfaasSecretsDir = "/var/openfaas/secrets";  // the same files as in kSecretsDir
 inline constexpr const char* kRuntimeSocketPath = "/run/fairlead/runtime.sock";
 inline constexpr const char* kShimSocketPath = "/run/fairlead/shim.sock";
 inline constexpr const char* kShimLibraryPath = "/run/fairlead/libfairlead-shim.so";

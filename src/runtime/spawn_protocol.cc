@@ -93,6 +93,8 @@ std::string encode(const StartOrder& order) {
   out.u64(order.memory_limit.count()).u64(order.tmp_limit.count()).u64(order.max_processes);
   out.text(order.container).u64(order.http_port).text(order.http_health);
   out.u64(order.uid).text(order.egress_asked).text(order.egress_granted);
+  out.u64(order.secrets.size());
+  for (const SecretFile& secret : order.secrets) out.text(secret.name).text(secret.value);
   return out.take();
 }
 
@@ -129,6 +131,11 @@ Result<StartOrder> decode_start_order(std::string_view bytes) {
   order.uid = in.u64();
   order.egress_asked = in.text();
   order.egress_granted = in.text();
+  for (std::uint64_t left = in.count(); left > 0; --left) {
+    SecretFile secret{.name = in.text(), .value = {}};
+    secret.value = in.text();
+    order.secrets.push_back(std::move(secret));
+  }
   if (!in.complete()) return fail(Errc::kCorrupt, "start order of {} bytes is malformed", bytes.size());
   return order;
 }

@@ -15,6 +15,7 @@
 #include "base/file_identity.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "model/secret_reference.h"
 
 namespace fairlead {
 
@@ -40,6 +41,7 @@ struct StartOrder {
   std::uint64_t uid = 0;  // of the host, for this instance alone, where the node is root; 0: that of all functions
   // Lists as EgressList writes them; "": no way out.
   std::string egress_asked = {}, egress_granted = {};
+  std::vector<SecretFile> secrets = {};  // in kSecretsDir
   bool operator==(const StartOrder&) const = default;
 };
 

@@ -22,7 +22,8 @@ StartOrder example_order() {
           .container = R"({"ociVersion":"1.0.0"})",
           .http_port = 8080,
           .egress_asked = "pypi.org:443",
-          .egress_granted = "all"};
+          .egress_granted = "all",
+          .secrets = {{"db", "s3cret"}, {"empty", ""}}};
 }
 
 TEST(SpawnProtocol, DecodesWhatItEncodes) {

@@ -184,11 +184,13 @@ class TestWeb:
         # A call that comes before the node has seen the end of the process is told 502.
         eventually(lambda: admin("GET", "/function/web/again")[0] == 200)
 
-    def test_secrets_are_variables(self, closed, admin, layout):
+    def test_secrets_are_files(self, closed, admin, layout):
         assert admin("POST", "/system/secrets", {"name": "db-password", "value": "s3cret"})[0] == 201
         document = {"service": "s", "image": layout.web, "secrets": ["db-password"], "envVars": {}}
         assert admin("POST", "/system/functions", document)[0] == 202
-        assert admin("GET", "/function/s/environment/SECRET_DB_PASSWORD")[2] == b"s3cret"
+        assert admin("GET", "/function/s/environment/SECRET_DB_PASSWORD")[2] == b"/run/secrets/db-password"
+        for folder in ("/var/openfaas/secrets", "/run/secrets"):
+            assert admin("GET", f"/function/s/file{folder}/db-password")[2] == b"s3cret"
         shown = admin.json("GET", "/system/function/s")
         assert shown["secrets"] == ["db-password"] and "s3cret" not in json.dumps(shown) and shown["envVars"] == {}
 

@@ -56,6 +56,28 @@ def test_a_function_gets_the_secret_and_nobody_else_sees_it(node):
     assert written == [] and SECRET not in node.log_path.read_text()
 
 
+def test_a_secret_is_a_file_of_the_instance_alone(node):
+    token = new_token(node, "acme")
+    cli(node, "secret", "set", "db", token=token, text=SECRET)
+    cli(node, "secret", "set", "other", token=token, text="another\nof two lines")
+    cli(node, "deploy", "f", MISBEHAVE, "--env", "DB={{resolve:secret-file:db}}", "--env", "AGAIN={{resolve:secret-file:db}}",
+        "--env", "OTHER={{resolve:secret-file:other}}", token=token)
+    cli(node, "deploy", "g", MISBEHAVE, token=token)
+    seen = {name: json.loads(cli(node, "invoke", name, "-d", json.dumps({"do": "look"}), token=token)) for name in "fg"}
+    assert seen["f"]["environment"]["DB"] == seen["f"]["environment"]["AGAIN"] == "/run/secrets/db"
+    texts = {"db": SECRET, "other": "another\nof two lines"}
+    assert seen["f"]["secrets"] == {"written": [], "texts": {f"{folder}/{name}": text for folder in (
+        "/run/secrets", "/var/openfaas/secrets") for name, text in texts.items()}}
+    assert seen["g"]["secrets"] == {"written": [], "texts": {}}, "another instance has none of it"
+    assert SECRET not in json.dumps(seen["f"]["environment"])
+    assert "{{resolve:secret-file:db}}" in cli(node, "--json", "describe", "f", token=token)
+    written = [path for path in node.state.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
+    assert written == [], "an instance runs"
+    cli(node, "secret", "remove", "db", token=token)
+    refused = cli(node, "deploy", "h", MISBEHAVE, "--env", "DB={{resolve:secret-file:db}}", token=token, fails=True)
+    assert "'DB'" in refused and "has no secret 'db'" in refused
+
+
 def test_a_secret_is_its_tenants(node):
     acme, other = new_token(node, "acme"), new_token(node, "other")
     cli(node, "secret", "set", "db", token=acme, text=SECRET)

@@ -3,6 +3,7 @@
 //
 //   ?status=N       answers with that status, and with two cookies        /lines/N     N lines, each when it is written, in chunks
 //   /environment/X  the variable X                                        /exit        ends in the middle of the answer
+//   /file/PATH      what is in /PATH
 //   /_/health       503 twice, then 200, and how often it was asked in /healths
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -10,7 +11,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
+#include <sstream>
 #include <string>
 
 namespace {
@@ -59,6 +62,12 @@ void answer(int client, const std::string& head, const std::string& body) {
   if (begins(target, "/environment/")) {
     const char* value = getenv(target.c_str() + 13);
     return reply(client, 200, value != nullptr ? value : "(unset)");
+  }
+  if (begins(target, "/file/")) {
+    std::ifstream file(target.substr(5));
+    std::ostringstream text;
+    text << file.rdbuf();
+    return reply(client, file.is_open() ? 200 : 404, text.str());
   }
   if (target == "/exit") {
     send_text(client, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nhalf");

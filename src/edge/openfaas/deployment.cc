@@ -128,7 +128,7 @@ Status add_secrets(const std::vector<std::string>& names, Strings& environment) 
   for (const std::string& name : names) {
     if (Status valid = validate_secret_name(name); !valid)
       return fail(Errc::kInvalidArgument, "secrets: {}", valid.error().message);
-    const std::string variable = secret_variable(name), reference = "{{resolve:secret:" + name + "}}";
+    const std::string variable = secret_variable(name), reference = "{{resolve:secret-file:" + name + "}}";
     const auto known = environment.try_emplace(variable, reference).first;
     if (known->second == reference) continue;
     return fail(Errc::kInvalidArgument,
@@ -275,8 +275,8 @@ json status_json(const FunctionRecord& record, const FunctionCounts& counts, boo
   json secrets = json::array();
   for (const auto& [variable, value] : config.environment) {
     const auto secret = referred_secret(value);
-    if (!secret || variable != secret_variable(*secret)) continue;
-    secrets.push_back(*secret);
+    if (!secret || variable != secret_variable(secret->name)) continue;
+    secrets.push_back(secret->name);
     variables.erase(variable);
   }
   const auto process = variables.find(kProcess);

@@ -39,7 +39,7 @@ TEST(Deployment, WhatFaasCliSendsBecomesAConfigurationAndIsToldAgain) {
   EXPECT_EQ(PackageType::kImage, config.package_type);
   EXPECT_EQ(128, config.memory_mib);
   EXPECT_EQ("b", config.environment.at("A"));
-  EXPECT_EQ("{{resolve:secret:s1}}", config.environment.at("SECRET_S1"));
+  EXPECT_EQ("{{resolve:secret-file:s1}}", config.environment.at("SECRET_S1"));
   EXPECT_EQ("1:1000", config.tags.at("gpu:replicas"));
   const FunctionRecord record{
       .name = "f", .config = config, .image = FunctionImage{.uri = "reg/x:1"}, .last_modified_ms = 1'700'000'000'123};
