@@ -38,10 +38,48 @@ Result<ApiKey> open_sealed_key(const std::string& body, std::string_view master)
     if (!are_equal(seal_of(fields, master), seal)) {
       return fail(Errc::kCorrupt, "it was sealed under another cluster key, or was changed");
     }
-    return key_from_json(fields);
+    ApiKey key = key_from_json(fields);
+    if (!is_key_id(key.id) || !is_of_cluster(key.id) || !is_genuine(key, master)) {
+      return fail(Errc::kCorrupt, "it is no key of this cluster");
+    }
+    return key;
   } catch (const std::exception& error) {
     return fail(Errc::kCorrupt, "{}", error.what());
   }
+}
+
+ClusterKeys read_cluster_keys(const SharedDocuments& all, std::string_view master) {
+  ClusterKeys read{.revision = all.revision, .is_anew = all.is_anew, .keys = {}, .kept = {}};
+  json kept = json::array();
+  for (const SharedDocument& document : all.documents) {
+    if (document.kind != kKeyDocuments) continue;
+    auto key = open_sealed_key(document.body, master);
+    if (!key || key->id != document.name) {
+      ++read.left_out;
+      continue;
+    }
+    kept.push_back(document.body);
+    read.keys.insert_or_assign(document.name, *std::move(key));
+  }
+  read.kept = kept.dump(1) + "\n";
+  return read;
+}
+
+ClusterKeys read_kept_cluster_keys(const std::string& kept, std::string_view master) {
+  ClusterKeys read;
+  const json document = json::parse(kept, nullptr, /*allow_exceptions=*/false);
+  read.left_out = document.is_array() ? 0 : 1;
+  for (const json& entry : document.is_array() ? document : json::array()) {
+    auto key = entry.is_string() ? open_sealed_key(entry.get<std::string>(), master)
+                                 : Result<ApiKey>(fail(Errc::kCorrupt, "no text"));
+    if (!key) {
+      ++read.left_out;
+      continue;
+    }
+    std::string id = key->id;
+    read.keys.insert_or_assign(std::move(id), *std::move(key));
+  }
+  return read;
 }
 
 }  // namespace fairlead::identity

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "identity/cluster_keys.h"
 
 namespace fairlead::identity {
 
@@ -57,7 +56,7 @@ Status KeyDesk::carry_out(const Change& change, std::int64_t revision) {
   }
   if (change.is_of_cluster()) {
     revision_ = std::max(revision_, revision);
-    return file_.save_cluster(keyring_, cluster_);
+    return {};
   }
   Status saved = file_.save(keyring_);
   if (!saved) keyring_ = before;
@@ -65,32 +64,15 @@ Status KeyDesk::carry_out(const Change& change, std::int64_t revision) {
 }
 
 // What was read before a change that this node has made since is older than what it has.
-void KeyDesk::adopt(const SharedDocuments& all) {
+void KeyDesk::adopt(ClusterKeys all) {
   if (cluster_.empty() || (all.revision < revision_ && !all.is_anew)) return;
   revision_ = all.revision;
-  std::vector<ApiKey> keys;
-  std::size_t left_out = 0;
-  for (const SharedDocument& document : all.documents) {
-    if (document.kind != kKeyDocuments) continue;
-    auto key = open_sealed_key(document.body, cluster_);
-    if (key && key->id == document.name) {
-      keys.push_back(*std::move(key));
-    } else {
-      ++left_out;
-    }
-  }
-  const std::vector<ApiKey> before = keyring_.keys();
-  left_out += keyring_.replace_cluster(std::move(keys));
-  if (left_out > 0) {
-    spdlog::error(
-        "{} keys of the cluster are not believed: nodes with another --cluster-key have made them, or somebody changed "
-        "them in the store",
-        left_out);
-  }
-  if (keyring_.keys() == before) return;
-  if (Status saved = file_.save_cluster(keyring_, cluster_); !saved) {
-    spdlog::warn("a start without the store would know the keys of before: {}", saved.error().message);
-  }
+  keyring_.replace_cluster(std::move(all.keys));
+  if (all.left_out == 0) return;
+  spdlog::error(
+      "{} keys of the cluster are not believed: nodes with another --cluster-key have made them, or somebody changed "
+      "them in the store",
+      all.left_out);
 }
 
 }  // namespace fairlead::identity

@@ -4,10 +4,10 @@
 // the store and so is done elsewhere:
 //
 //   plan ──this node's──────────────────────────> carry_out: the file, then the keyring
-//   plan ──of all nodes──> documents published ──> carry_out: the keyring, then the file
-//   another node's change ───────────────────────> adopt
+//   plan ──of all nodes──> documents published ──> carry_out: the keyring
+//   the store as it is then, or after another node's change ──> read_cluster_keys(), kept on disk ──> adopt: the keyring
 //
-// carry_out() and adopt() block while a file is synced, some milliseconds: for the rare changes of an operator.
+// carry_out() blocks while the file of this node's keys is synced, some milliseconds: for the rare changes of an operator.
 //
 // Threads: one at a time.
 #pragma once
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "identity/cluster_keys.h"
 #include "identity/key_file.h"
 #include "identity/keyring.h"
 #include "model/shared_document.h"
@@ -48,11 +49,11 @@ class KeyDesk {
   Result<Change> plan_issue(const KeyRequest& request) const;
   Result<Change> plan_rotate(const std::string& id, std::int64_t grace_ms) const;
   Result<Change> plan_revoke(const std::string& id) const;
-  // `revision`: what publishing gave. An error: of the file, and nothing has changed; where it was published, the file alone is behind.
+  // `revision`: what publishing gave. An error: of the file, and nothing has changed. None where it was published.
   Status carry_out(const Change& change, std::int64_t revision = 0);
 
   // Keys of all nodes, as the store has them now.
-  void adopt(const SharedDocuments& all);
+  void adopt(ClusterKeys all);
 
  private:
   Change planned(const Keyring& after, std::vector<std::string> ids, std::string removed) const;

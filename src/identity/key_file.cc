@@ -88,31 +88,20 @@ Result<Keyring> KeyFile::load(const std::string& cluster) const {
 }
 
 // The store has them too, so what cannot be read here keeps nobody from starting.
-std::vector<ApiKey> KeyFile::load_cluster(const std::string& cluster) const {
-  std::vector<ApiKey> keys;
+Keyring::Keys KeyFile::load_cluster(const std::string& cluster) const {
   const std::string path = folder_ + "/" + kClusterFile;
   const auto text = read_whole_file(path);
-  if (!text) return keys;
-  const json document = json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  std::size_t unreadable = document.is_array() ? 0 : 1;
-  for (const json& entry : document.is_array() ? document : json::array()) {
-    auto key = entry.is_string() ? open_sealed_key(entry.get<std::string>(), cluster)
-                                 : Result<ApiKey>(fail(Errc::kCorrupt, "no text"));
-    key ? keys.push_back(*std::move(key)) : void(++unreadable);
-  }
-  if (unreadable > 0) {
+  if (!text) return {};
+  ClusterKeys read = read_kept_cluster_keys(*text, cluster);
+  if (read.left_out > 0) {
     spdlog::warn("{}: {} keys of the cluster are damaged, or of another cluster key: they come from the store", path,
-                 unreadable);
+                 read.left_out);
   }
-  return keys;
+  return std::move(read.keys);
 }
 
-Status KeyFile::save_cluster(const Keyring& keyring, const std::string& cluster) const {
-  json sealed = json::array();
-  for (const ApiKey& key : keyring.keys()) {
-    if (is_of_cluster(key.id)) sealed.push_back(seal_key(key, cluster));
-  }
-  return replace_file(folder_, kClusterFile, sealed.dump(1) + "\n");
+Status KeyFile::save_cluster(const std::string& kept) const {
+  return replace_file(folder_, kClusterFile, kept);
 }
 
 Status KeyFile::save(const Keyring& keyring) const {

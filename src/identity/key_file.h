@@ -7,7 +7,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 #include "identity/keyring.h"
@@ -26,7 +25,7 @@ class KeyFile {
   Result<Keyring> load(const std::string& cluster = {}) const;
   // As a whole or not at all, and durably: the keys of this node, those of all nodes.
   Status save(const Keyring& keyring) const;
-  Status save_cluster(const Keyring& keyring, const std::string& cluster) const;
+  Status save_cluster(const std::string& kept) const;  // ClusterKeys::kept
 
   // Where the operator's key is missing, or is none of the keyring's (any more): makes one, and saves both.
   Status ensure_operator_key(Keyring& keyring, std::int64_t now_ms) const;
@@ -34,7 +33,7 @@ class KeyFile {
   std::string operator_key_path() const { return folder_ + "/operator-key"; }
 
  private:
-  std::vector<ApiKey> load_cluster(const std::string& cluster) const;
+  Keyring::Keys load_cluster(const std::string& cluster) const;
 
   std::string folder_;
 };

@@ -61,8 +61,8 @@ bool is_basic(std::string_view authorization) {
   return has_scheme(authorization, kBasic);
 }
 
-std::string Keyring::secret_of(std::string_view id) const {
-  const Digest digest = hmac_sha256(is_of_cluster(id) ? cluster_ : master_, fmt::format("fairlead key 1\n{}", id));
+std::string secret_of_key(std::string_view master, std::string_view id) {
+  const Digest digest = hmac_sha256(master, fmt::format("fairlead key 1\n{}", id));
   constexpr int kVariant = sodium_base64_VARIANT_URLSAFE_NO_PADDING;
   std::string text(sodium_base64_ENCODED_LEN(sizeof digest, kVariant), '\0');
   sodium_bin2base64(text.data(), text.size(), digest.data(), digest.size(), kVariant);
@@ -70,14 +70,14 @@ std::string Keyring::secret_of(std::string_view id) const {
   return text;
 }
 
-bool Keyring::is_genuine(const ApiKey& key) const {
-  return are_equal(key.secret_sha256, to_hex(as_text(sha256(secret_of(key.id)))));
+bool is_genuine(const ApiKey& key, std::string_view master) {
+  return are_equal(key.secret_sha256, to_hex(as_text(sha256(secret_of_key(master, key.id)))));
 }
 
 Status Keyring::restore(std::vector<ApiKey> keys) {
-  std::map<std::string, ApiKey, std::less<>> restored;
+  Keys restored;
   for (ApiKey& key : keys) {
-    if (!is_genuine(key)) {
+    if (!is_genuine(key, is_of_cluster(key.id) ? cluster_ : master_)) {
       return fail(
           Errc::kCorrupt,
           "key {}: the master key is not the one that the key was made with: bring back the file that was there, or "
@@ -139,18 +139,13 @@ void Keyring::forget_signatures(std::string_view id) {
   std::erase_if(signing_keys_, [&](const auto& entry) { return entry.first.first == id; });
 }
 
-std::size_t Keyring::replace_cluster(std::vector<ApiKey> keys) {
-  std::erase_if(keys_, [](const auto& entry) { return is_of_cluster(entry.first); });
-  std::size_t left_out = 0;
-  for (ApiKey& key : keys) {
-    if (!has_cluster() || !is_of_cluster(key.id) || !is_key_id(key.id) || !is_genuine(key)) {
-      ++left_out;
-    } else {
-      put(std::move(key));
-    }
+void Keyring::replace_cluster(Keys keys) {
+  for (auto it = keys_.begin(); it != keys_.end();) {
+    const auto here = it++;
+    if (!is_of_cluster(here->first)) keys.insert(keys_.extract(here));
   }
+  keys_.swap(keys);
   std::erase_if(signing_keys_, [this](const auto& entry) { return !keys_.contains(entry.first.first); });
-  return left_out;
 }
 
 void Keyring::put(ApiKey key) {

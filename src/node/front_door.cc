@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <utility>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "edge/console/console_edge.h"
@@ -76,15 +78,34 @@ Status FrontDoor::open(const ServeOptions& options) {
   return {};
 }
 
+// Elsewhere: a cluster may have ten thousand keys, and each is checked. One reading at a time, then the last of those that came meanwhile.
 void FrontDoor::adopt(SharedDocuments documents) {
-  keys_->adopt(documents);
-  const auto all = std::make_shared<const SharedDocuments>(std::move(documents));
-  const auto adopt = [this, all] { secrets_.adopt(*all); };
-  const Status accepted = changes_.run(kAllTenants, Bytes(0), [adopt]() -> std::function<void()> {
-    adopt();
-    return [] {};
-  });
-  if (!accepted) adopt();  // as many changes wait already
+  documents.is_anew = documents.is_anew || (unread_ && unread_->is_anew);
+  unread_ = std::move(documents);
+  if (!is_reading_) read_next();
+}
+
+void FrontDoor::read_next() {
+  is_reading_ = unread_.has_value();
+  if (!is_reading_) return;
+  const auto all = std::make_shared<const SharedDocuments>(*std::exchange(unread_, std::nullopt));
+  const Status accepted = changes_.run(kAllTenants, Bytes(0), [this, all] { return read(*all); });
+  FL_CHECK(accepted.has_value(), "{}", accepted.error().message);  // the only job of this name, and of no bytes
+}
+
+std::function<void()> FrontDoor::read(const SharedDocuments& all) {
+  secrets_.adopt(all);
+  const auto keys = std::make_shared<identity::ClusterKeys>(identity::read_cluster_keys(all, of_cluster_.master));
+  if (keys->kept != of_cluster_.kept) {
+    if (Status saved = identity::KeyFile(of_cluster_.folder).save_cluster(keys->kept); !saved) {
+      spdlog::warn("a start without the store would know the keys of before: {}", saved.error().message);
+    }
+    of_cluster_.kept = keys->kept;
+  }
+  return [this, keys] {
+    keys_->adopt(std::move(*keys));
+    read_next();
+  };
 }
 
 void FrontDoor::stop_listening() {
@@ -133,6 +154,7 @@ Status FrontDoor::know_callers(const ServeOptions& options) {
   const identity::KeyFile file(options.state_dir);
   const auto of_cluster = common_key(options, kForApiKeys);
   if (!of_cluster) return fail(of_cluster.error());
+  of_cluster_ = {.folder = options.state_dir, .master = *of_cluster};
   auto keyring = file.load(*of_cluster);
   if (!keyring) return fail(keyring.error());
   if (Status made = file.ensure_operator_key(*keyring, wall_clock_ms()); !made) return made;

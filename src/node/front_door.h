@@ -42,6 +42,8 @@ class FrontDoor {
   void when_forwarded(std::function<void()> callback);                 // when none does
 
  private:
+  void read_next();
+  std::function<void()> read(const SharedDocuments& all);
   Status know_callers(const ServeOptions& options);
   Status join_cluster(const ServeOptions& options);
   Status add_edges(const ServeOptions& options);
@@ -59,6 +61,14 @@ class FrontDoor {
   Router router_{document_errors()};
   std::unique_ptr<net::TlsHandshakes> handshakes_;  // null: HTTP in the clear
   std::unique_ptr<net::HttpServer> http_;
+  std::optional<SharedDocuments> unread_;  // the last that came while others are being read
+  bool is_reading_ = false;
+  // Of keys of all nodes; empty: there are none. Its worker's once the node is open.
+  struct {
+    std::string folder;  // of what is kept
+    std::string master;
+    std::string kept;  // as it was last written
+  } of_cluster_;
   // Changes of keys and secrets, which wait for the disk or for the store of all nodes. Last: its jobs use the others.
   TenantWorker changes_;
 };

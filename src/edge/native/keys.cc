@@ -3,7 +3,6 @@
 #include <memory>
 #include <utility>
 
-#include "base/log.h"
 #include "edge/error_document.h"
 #include "edge/json_body.h"
 
@@ -82,7 +81,6 @@ void answer(net::HttpExchange exchange, const Change& change) {
   respond_json(std::move(exchange), 201, issued_json(*change.issued));
 }
 
-// Once all nodes have it, it is made, whatever this node's disk says.
 void make_for_all(const std::shared_ptr<const Keys>& keys, net::HttpExchange exchange, Change change) {
   const auto client = std::make_shared<net::HttpExchange>(std::move(exchange));
   const auto planned = std::make_shared<const Change>(std::move(change));
@@ -90,8 +88,8 @@ void make_for_all(const std::shared_ptr<const Keys>& keys, net::HttpExchange exc
     const auto revision = keys->publish(planned->documents);
     return [keys, client, planned, revision] {
       if (!revision) return respond_error(std::move(*client), revision.error());
-      if (Status kept = keys->desk.carry_out(*planned, *revision); !kept) {
-        spdlog::warn("a start without the store would know the keys of before: {}", kept.error().message);
+      if (Status made = keys->desk.carry_out(*planned, *revision); !made) {
+        return respond_error(std::move(*client), made.error());
       }
       answer(std::move(*client), *planned);
     };
