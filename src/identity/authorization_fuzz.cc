@@ -1,6 +1,6 @@
 // libFuzzer: any Authorization is somebody's or nobody's, with a reason, and never lets in who does not know the secret; any
-// keys.json and operator-key are keys or refused. The lines of an input are header, method and target, then headers; and the
-// same bytes are the files.
+// keys.json and operator-key are keys or refused; any document of the store of all nodes is the one that was sealed, or is not believed.
+// The lines of an input are header, method and target, then headers; and the same bytes are the files and the documents.
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "base/fuzz_seeds.h"
+#include "identity/cluster_keys.h"
 #include "identity/key_file.h"
+#include "identity/secret_vault.h"
 
 namespace fairlead {
 namespace {
@@ -27,6 +29,45 @@ identity::Keyring& keyring() {
     auto* keys = new identity::Keyring(std::string(32, 'm'));
     require(keys->issue(kId, {.role = Role::kOperator}, kNow).has_value());
     return keys;
+  }();
+  return *made;
+}
+
+// Nothing but what it sealed is ever believed.
+const std::string kMaster(32, 'c');
+
+const identity::ApiKey& sealed_key() {
+  static const identity::ApiKey* const made = [] {
+    identity::Keyring keys("", kMaster);
+    return new identity::ApiKey(
+        keys.issue("FLCAAAAAAAAAAAAAAAAAAAA", {.role = Role::kReader, .tenant = "acme", .note = "n"}, kNow)->key);
+  }();
+  return *made;
+}
+
+std::string folder_for(const char* what) {
+  const auto made = std::filesystem::temp_directory_path() /
+                    fmt::format("authorization_fuzz-{}-{}", what, std::to_string(::getpid()));
+  std::filesystem::create_directories(made);
+  return made.string();
+}
+
+std::string& sealed_secret() {
+  static std::string* const made = new std::string();
+  return *made;
+}
+
+identity::SecretVault& vault() {
+  static identity::SecretVault* const made = [] {
+    const std::string folder = folder_for("vault");
+    auto opened = identity::SecretVault::open(folder, {.made = folder + "/secret-key"});
+    require(opened.has_value());
+    (*opened)->share(kMaster, [](const DocumentChanges& changes) -> Result<std::int64_t> {
+      sealed_secret() = changes.all.at(0).body.value();
+      return 1;
+    });
+    require((*opened)->set("acme", "db", "s3cret", kNow).has_value());
+    return opened->release();
   }();
   return *made;
 }
@@ -57,6 +98,8 @@ std::vector<std::string> fuzz_seeds() {
       "\"secret_sha256\":\"" +
           std::string(64, 'a') + "\"}]}",
       std::string(kId) + "\nsecret\n",
+      identity::seal_key(sealed_key(), kMaster),
+      (vault(), sealed_secret()),
   };
 }
 
@@ -99,12 +142,31 @@ void read_files(std::string_view bytes) {
   require(token.has_value() || !token.error().message.empty());
 }
 
+void read_documents(std::string_view bytes) {
+  static std::int64_t revision = 1;
+  const std::string body(bytes);
+  const SharedDocuments all{
+      .revision = ++revision,
+      .documents = {{identity::kKeyDocuments, sealed_key().id, body}, {identity::kSecretDocuments, "acme/db", body}}};
+  for (const auto& [id, key] : identity::read_cluster_keys(all, kMaster).keys) require(key == sealed_key());
+  for (const auto& [id, key] : identity::read_kept_cluster_keys("[" + body + "]", kMaster).keys) {
+    require(key == sealed_key());
+  }
+  vault().adopt(all);
+  for (const auto& entry : vault().list(std::nullopt)) {
+    require(entry.tenant == "acme" && entry.name == "db" && vault().reveal("acme", "db") == "s3cret");
+  }
+}
+
 }  // namespace
 }  // namespace fairlead
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   fairlead::authenticate(bytes);
-  if (bytes.starts_with('{') || size % 16 == 0) fairlead::read_files(bytes);
+  if (bytes.starts_with('{') || size % 16 == 0) {
+    fairlead::read_files(bytes);
+    fairlead::read_documents(bytes);
+  }
   return 0;
 }

@@ -31,6 +31,7 @@ std::string seal_key(const ApiKey& key, std::string_view master) {
 }
 
 Result<ApiKey> open_sealed_key(const std::string& body, std::string_view master) {
+  if (body.size() > kMostDocumentBytes) return fail(Errc::kCorrupt, "it has {} bytes", body.size());
   try {
     json fields = json::parse(body);
     const std::string seal = fields.at(kSeal).get<std::string>();

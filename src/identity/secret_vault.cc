@@ -287,11 +287,10 @@ void SecretVault::adopt(const SharedDocuments& all) {
   std::size_t left_out = 0;
   for (const SharedDocument& document : all.documents) {
     if (document.kind != kSecretDocuments) continue;
-    const json entry = json::parse(document.body, nullptr, /*allow_exceptions=*/false);
     Secrets one;
     bool is_read = false;
     try {
-      is_read = read_entry(entry, one).has_value();
+      is_read = document.body.size() <= kMostDocumentBytes && read_entry(json::parse(document.body), one).has_value();
     } catch (const json::exception&) {  // is_read says so
     }
     const bool is_genuine =

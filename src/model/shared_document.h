@@ -5,6 +5,7 @@
 // Plain data.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -14,6 +15,8 @@
 #include "base/result.h"
 
 namespace fairlead {
+
+inline constexpr std::size_t kMostDocumentBytes = 64 << 10;  // a longer one is not believed
 
 struct SharedDocument {
   std::string kind;
