@@ -11,7 +11,8 @@ namespace fairlead {
 inline constexpr const char* kForApiKeys = "api keys";
 inline constexpr const char* kForSecrets = "secrets";
 
-// 32 bytes, for one purpose, of --cluster-key. Empty: without --store, or without --cluster-key, nodes have no such things together.
+// 32 bytes, for one purpose, of --cluster-key. Empty: without --store, or without --cluster-key, nodes have no such things together; and
+// with --open whoever is on the machine would change those of all nodes.
 // kInvalidArgument: as read_cluster_key().
 Result<std::string> common_key(const ServeOptions& options, const char* purpose);
 

@@ -57,8 +57,8 @@ class Nodes:
     def __init__(self, folder, postgres):
         self.folder, self.postgres, self.nodes = folder, postgres, {}
 
-    def start(self, *names, keep_state=False, environment=None, store=None, key=None):
-        """`key`: the cluster's; nodes that have one are not open."""
+    def start(self, *names, keep_state=False, environment=None, store=None, key=None, is_open=False):
+        """`key`: the cluster's; nodes that have none are open."""
         for name in names:
             options = ["--store", store or self.postgres.url, "--node-name", name]
             if key:
@@ -66,7 +66,7 @@ class Nodes:
                 path.touch(0o600)
                 path.write_text(key)
                 options += ["--cluster-key", path]
-            self.nodes[name] = Node(BUILD, self.folder / name, keep_state=keep_state, gpu_environment=environment, is_open=not key,
+            self.nodes[name] = Node(BUILD, self.folder / name, keep_state=keep_state, gpu_environment=environment, is_open=is_open or not key,
                                     options=options)
             marks = self.nodes[name].home / "gpu/marks"
             marks.mkdir(parents=True, exist_ok=True)
@@ -196,6 +196,16 @@ def test_a_key_is_good_at_all_nodes_until_it_is_revoked_at_one(cluster):
     eventually(lambda: not is_good(b, rotated))
     assert "there is no key" in cli(b, "tenant", "rotate", rotated.split(".")[0], fails=True)
     assert is_good(a, other)
+
+
+def test_an_open_node_makes_no_key_and_no_secret_of_all_nodes(cluster):
+    (a,) = cluster.start("a", key=KEY)
+    (everyones,) = cluster.start("everyones", key=KEY, is_open=True)
+    made = cli(everyones, "tenant", "add", "*", "--role", "operator")
+    assert made["nodes"] == "this"
+    cli(everyones, "secret", "set", "db", text="x")
+    assert cluster.postgres.rows("SELECT count(*) FROM fairlead.documents") == ["0"]
+    assert not is_good(a, made["token"])
 
 
 def test_keys_are_known_without_the_store_and_none_is_made(cluster):
