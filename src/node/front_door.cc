@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <utility>
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "edge/console/console_edge.h"
@@ -19,9 +17,7 @@
 #include "edge/native/usage.h"
 #include "edge/native/warmth.h"
 #include "edge/openfaas/openfaas_edge.h"
-#include "identity/cluster_keys.h"
 #include "node/audit_log.h"
-#include "node/common_key.h"
 #include "node/machine_name.h"
 #include "node/node_warmth.h"
 #include "node/peers/peers_edge.h"
@@ -48,16 +44,6 @@ std::string own_address(const ServeOptions& options) {
   return "";
 }
 
-OpenfaasOptions openfaas_options(const ServeOptions& options, RunElsewhere elsewhere) {
-  return {.calls = {.is_open = options.open_functions,
-                    .callbacks = RegistryRules::parse(options.callbacks).value_or(RegistryRules())},
-          .wall_clock_ms = wall_clock_ms,
-          .elsewhere = std::move(elsewhere)};
-}
-
-// Of what comes from other nodes, among those who take turns: no tenant.
-constexpr const char* kAllTenants = "(all)";
-
 // Who holds the bodies of those who call functions without a key: together, and no tenant.
 constexpr const char* kCallersWithoutKey = "(callers without a key)";
 bool is_call(std::string_view target) {
@@ -76,36 +62,6 @@ Status FrontDoor::open(const ServeOptions& options) {
   if (Status listening = listen(options); !listening) return listening;
   if (cluster_) cluster_->start();
   return {};
-}
-
-// Elsewhere: a cluster may have ten thousand keys, and each is checked. One reading at a time, then the last of those that came meanwhile.
-void FrontDoor::adopt(SharedDocuments documents) {
-  documents.is_anew = documents.is_anew || (unread_ && unread_->is_anew);
-  unread_ = std::move(documents);
-  if (!is_reading_) read_next();
-}
-
-void FrontDoor::read_next() {
-  is_reading_ = unread_.has_value();
-  if (!is_reading_) return;
-  const auto all = std::make_shared<const SharedDocuments>(*std::exchange(unread_, std::nullopt));
-  const Status accepted = changes_.run(kAllTenants, Bytes(0), [this, all] { return read(*all); });
-  FL_CHECK(accepted.has_value(), "{}", accepted.error().message);  // the only job of this name, and of no bytes
-}
-
-std::function<void()> FrontDoor::read(const SharedDocuments& all) {
-  secrets_.adopt(all);
-  const auto keys = std::make_shared<identity::ClusterKeys>(identity::read_cluster_keys(all, of_cluster_.master));
-  if (keys->kept != of_cluster_.kept) {
-    if (Status saved = identity::KeyFile(of_cluster_.folder).save_cluster(keys->kept); !saved) {
-      spdlog::warn("a start without the store would know the keys of before: {}", saved.error().message);
-    }
-    of_cluster_.kept = keys->kept;
-  }
-  return [this, keys] {
-    keys_->adopt(std::move(*keys));
-    read_next();
-  };
 }
 
 void FrontDoor::stop_listening() {
@@ -152,17 +108,15 @@ Status FrontDoor::join_cluster(const ServeOptions& options) {
 // Keys, the guard that asks for them, and the log of what was changed with them.
 Status FrontDoor::know_callers(const ServeOptions& options) {
   const identity::KeyFile file(options.state_dir);
-  const auto of_cluster = common_key(options, kForApiKeys);
-  if (!of_cluster) return fail(of_cluster.error());
-  of_cluster_ = {.folder = options.state_dir, .master = *of_cluster};
-  auto keyring = file.load(*of_cluster);
+  auto keyring = file.load(common_->cluster());
   if (!keyring) return fail(keyring.error());
   if (Status made = file.ensure_operator_key(*keyring, wall_clock_ms()); !made) return made;
   auto opened = AuditLog::open(options.state_dir + "/audit.log");
   if (!opened) return fail(opened.error());
   // Shared with the requests that are written down: what waits in the event loop goes last, and is answered as it goes.
   const auto audit = std::make_shared<AuditLog>(*std::move(opened));
-  keys_.emplace(file, *std::move(keyring), wall_clock_ms, *of_cluster);
+  keys_.emplace(file, *std::move(keyring), wall_clock_ms, common_->cluster());
+  common_->follow(*keys_);
   guard_.emplace(keys_->keyring(), GuardOptions{.is_open = options.open, .operator_uid = ::geteuid()},
                  GuardPorts{.wall_clock_ms = wall_clock_ms,
                             .elsewhere =
@@ -181,21 +135,22 @@ Status FrontDoor::add_edges(const ServeOptions& options) {
     std::string text = watching_.latencies->metrics(with_exemplars) + tracer_metrics(watching_.traces);
     return cluster_ ? text + peer_metrics(*cluster_) : text;
   };
-  const RunElsewhere elsewhere = [this](const std::string& tenant, Bytes bytes, TenantWorker::Job job) {
-    return changes_.run(tenant, bytes, std::move(job));
-  };
-  Edge edges[] = {
-      lambda_edge(node),
-      native_edge(io_, node, lambda_response),
-      inference_edge(node),
-      metrics_edge(node, more_metrics),
-      usage_edge(*watching_.usage),
-      warmth_edge([this] { return NodeWarmth(node_).views(); }, monotonic_now),
-      key_edge(*keys_, elsewhere,
-               [this](const DocumentChanges& changes) { return node_.common_store()->change_documents(changes); }),
-      secret_edge(secrets_, elsewhere, wall_clock_ms),
-      console_edge(io_, node, {keys_->keyring(), node_.requests(), wall_clock_ms}),
-      openfaas_edge(io_, node, secrets_, openfaas_options(options, elsewhere))};
+  const RunElsewhere elsewhere = common_->elsewhere();
+  const OpenfaasOptions openfaas{
+      .calls = {.is_open = options.open_functions,
+                .callbacks = RegistryRules::parse(options.callbacks).value_or(RegistryRules())},
+      .wall_clock_ms = wall_clock_ms,
+      .elsewhere = elsewhere};
+  Edge edges[] = {lambda_edge(node),
+                  native_edge(io_, node, lambda_response),
+                  inference_edge(node),
+                  metrics_edge(node, more_metrics),
+                  usage_edge(*watching_.usage),
+                  warmth_edge([this] { return NodeWarmth(node_).views(); }, monotonic_now),
+                  key_edge(*keys_, elsewhere, publish_),
+                  secret_edge(common_->secrets(), elsewhere, wall_clock_ms),
+                  console_edge(io_, node, {keys_->keyring(), node_.requests(), wall_clock_ms}),
+                  openfaas_edge(io_, node, common_->secrets(), openfaas)};
   if (Status added = cluster_ ? router_.add(peers_edge(*cluster_)) : Status(); !added) return added;
   for (Edge& edge : edges) {
     if (Status added = router_.add(std::move(edge)); !added) return added;

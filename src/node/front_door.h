@@ -14,36 +14,37 @@
 #include "edge/guard.h"
 #include "edge/router.h"
 #include "identity/key_desk.h"
-#include "identity/secret_vault.h"
 #include "net/http_server.h"
 #include "net/tls_handshakes.h"
+#include "node/keys_and_secrets.h"
 #include "node/node.h"
 #include "node/peers/cluster_node.h"
 #include "node/serve_options.h"
-#include "node/tenant_worker.h"
 
 namespace fairlead {
 
 class FrontDoor {
  public:
   // What is named here must outlive it. `memory`: NodeOptions::memory.
-  FrontDoor(boost::asio::io_context& io, Node& node, identity::SecretVault& secrets, std::shared_ptr<ByteBudget> memory,
-            const RequestSinks& watching)
-      : io_(io), node_(node), secrets_(secrets), memory_(std::move(memory)), watching_(watching), changes_(io) {}
+  FrontDoor(boost::asio::io_context& io, Node& node, std::unique_ptr<KeysAndSecrets> common, PublishDocuments publish,
+            std::shared_ptr<ByteBudget> memory, const RequestSinks& watching)
+      : io_(io),
+        node_(node),
+        common_(std::move(common)),
+        publish_(std::move(publish)),
+        memory_(std::move(memory)),
+        watching_(watching) {}
   ~FrontDoor();
 
   // Reads the keys of the state folder, makes the operator's if there is none, and listens. REQUIRES: called once.
   Status open(const ServeOptions& options);
-  // Keys and secrets of all nodes, as their store has them now.
-  void adopt(SharedDocuments documents);
+  KeysAndSecrets& keys_and_secrets() { return *common_; }
   void stop_listening();  // who is in, stays; other nodes are told that this one goes
 
   bool is_forwarding() const { return cluster_ && cluster_->busy(); }  // calls wait for other nodes
   void when_forwarded(std::function<void()> callback);                 // when none does
 
  private:
-  void read_next();
-  std::function<void()> read(const SharedDocuments& all);
   Status know_callers(const ServeOptions& options);
   Status join_cluster(const ServeOptions& options);
   Status add_edges(const ServeOptions& options);
@@ -52,7 +53,8 @@ class FrontDoor {
 
   boost::asio::io_context& io_;
   Node& node_;
-  identity::SecretVault& secrets_;
+  const std::unique_ptr<KeysAndSecrets> common_;
+  const PublishDocuments publish_;
   const std::shared_ptr<ByteBudget> memory_;  // shared with all that holds callers' bytes
   const RequestSinks& watching_;
   std::unique_ptr<ClusterNode> cluster_;  // null: the node is alone
@@ -61,16 +63,6 @@ class FrontDoor {
   Router router_{document_errors()};
   std::unique_ptr<net::TlsHandshakes> handshakes_;  // null: HTTP in the clear
   std::unique_ptr<net::HttpServer> http_;
-  std::optional<SharedDocuments> unread_;  // the last that came while others are being read
-  bool is_reading_ = false;
-  // Of keys of all nodes; empty: there are none. Its worker's once the node is open.
-  struct {
-    std::string folder;  // of what is kept
-    std::string master;
-    std::string kept;  // as it was last written
-  } of_cluster_;
-  // Changes of keys and secrets, which wait for the disk or for the store of all nodes. Last: its jobs use the others.
-  TenantWorker changes_;
 };
 
 }  // namespace fairlead

@@ -192,7 +192,10 @@ Status Node::open() {
                                                request_ids_, driver_,
                                                [this](const RegisteredFunction& function) { forget_flow(function); });
   events_->set_versions(control_->versions());
-  if (kept_.shared != nullptr) control_->share(*kept_.shared);
+  if (kept_.shared != nullptr) {
+    control_->share(*kept_.shared);
+    if (options_.common.opened) options_.common.opened(*kept_.shared);
+  }
   control_->set_in_place(in_place_terms(options_));
   const auto devices = [this] {
     std::vector<Device> there;
@@ -289,7 +292,7 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
                                         invocations_.cancel_submitted(now, out);
                                       });
                                     },
-                                .documents = options_.documents,
+                                .documents = options_.common.documents,
                                 .runs_nothing = options_.runs_nothing});
     kept_.common->start(std::exchange(kept_.late, {}));
   }

@@ -49,6 +49,12 @@
 
 namespace fairlead {
 
+// What else is done with a store that other nodes have too.
+struct CommonUse {
+  std::function<void(SharedStore&)> opened = {};        // once, before the node is there; the node owns it
+  std::function<void(SharedDocuments)> documents = {};  // as they are now, when they have changed
+};
+
 struct NodeOptions {
   std::string state_dir;
   PostgresOptions store = {};  // without a URL: SQLite in the state folder
@@ -74,13 +80,13 @@ struct NodeOptions {
   Duration scale_to_zero = std::chrono::minutes(10);  // of functions that the node scales, without a call
   double start_ahead = 0;  // of the same: spares for as many times the usual rate; 0: nothing starts ahead of need
   RingBudget::Bounds pipeline_memory = {};
-  Duration pipeline_idle = std::chrono::seconds(30);    // without a call, before others may have a pipeline's slices
-  std::vector<Volume> volumes;                          // that functions may ask for
-  std::string in_place_obstacle;                        // why no function may run its folder in place; "": it may
-  SecretSource secrets;                                 // none: no function may refer to one
-  std::function<void(SharedDocuments)> documents = {};  // of a common store, as they are now
-  const RequestSinks* sinks = &kNoSinks;                // who outlives the node
-  std::function<Status()> give_up_rights = {};  // of this process, once the spawner is forked; none: it keeps all
+  Duration pipeline_idle = std::chrono::seconds(30);  // without a call, before others may have a pipeline's slices
+  std::vector<Volume> volumes;                        // that functions may ask for
+  std::string in_place_obstacle;                      // why no function may run its folder in place; "": it may
+  SecretSource secrets;                               // none: no function may refer to one
+  CommonUse common = {};                              // of a store that other nodes have too
+  const RequestSinks* sinks = &kNoSinks;              // who outlives the node
+  std::function<Status()> give_up_rights = {};        // of this process, once the spawner is forked; none: it keeps all
 };
 
 // What an operator may change while the node runs. D only where it is fixed.
@@ -105,8 +111,6 @@ class Node final : public NodeService {
   // Graceful end: refuses new work, runs what was accepted, then calls `drained`. Events that wait stay on disk.
   void drain(std::function<void()> drained);
   bool busy() const { return invocations_.live() > 0; }
-
-  SharedStore* common_store() { return kept_.shared; }  // null: the store is this node's alone
 
   CancelHandle invoke(InvokeRequest request, Callback<Outcome> done) override;
   Status run_elsewhere(const std::string& tenant, Bytes bytes, Job job) override;

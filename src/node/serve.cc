@@ -26,6 +26,7 @@
 #include "node/front_door.h"
 #include "node/gpu_sharing.h"
 #include "node/jails.h"
+#include "node/keys_and_secrets.h"
 #include "node/latency_book.h"
 #include "node/machine_name.h"
 #include "node/node.h"
@@ -370,7 +371,12 @@ class Server {
     NodeWarmth(*node_).set_bounds({.percent = options_.pin_percent,
                                    .tenant_percent = options_.pin_quota_percent,
                                    .staging = Bytes(static_cast<std::int64_t>(options_.host_memory_bytes))});
-    front_door_ = std::make_unique<FrontDoor>(io_, *node_, *secrets_, memory, watching_.sinks);
+    const auto of_cluster = common_key(options_, kForApiKeys);
+    if (!of_cluster) return fail(of_cluster.error());
+    auto common = std::make_unique<KeysAndSecrets>(
+        io_, KeysAndSecrets::Options{.state_dir = dir, .cluster = *of_cluster}, *secrets_);
+    front_door_ =
+        std::make_unique<FrontDoor>(io_, *node_, std::move(common), publish_documents(), memory, watching_.sinks);
     return front_door_->open(options_);
   }
 
@@ -386,10 +392,15 @@ class Server {
     const auto key = common_key(options_, kForSecrets);
     if (!key) return fail(key.error());
     if (key->empty()) return {};
-    secrets_->share(
-        *key, [this](const DocumentChanges& changes) { return node_->common_store()->change_documents(changes); });
-    settings.documents = [this](SharedDocuments documents) { front_door_->adopt(std::move(documents)); };
+    secrets_->share(*key, publish_documents());
+    settings.common = {
+        .opened = [this](SharedStore& store) { store_of_cluster_ = &store; },
+        .documents =
+            [this](SharedDocuments documents) { front_door_->keys_and_secrets().adopt(std::move(documents)); }};
     return {};
+  }
+  PublishDocuments publish_documents() {
+    return [this](const DocumentChanges& changes) { return store_of_cluster_->change_documents(changes); };
   }
 
   // Before the node: it is told of them. What has a thread begins after it, because the node forks.
@@ -515,6 +526,7 @@ class Server {
     RequestSinks sinks;  // the three
   } watching_;
   std::unique_ptr<Node> node_;
+  SharedStore* store_of_cluster_ = nullptr;  // the node's
   std::unique_ptr<FrontDoor> front_door_;
 };
 
