@@ -5,7 +5,7 @@
 // A seal is an HMAC of the other fields under the master key of the cluster's keys, which comes of the cluster's key and is in no store:
 // who writes to the store can neither make a key nor give one another role, tenant or end. It can bring back what was there before.
 //
-// Reading them costs 0.1 ms a key, for the seal and the check of the secret: elsewhere, and not on the thread of requests.
+// Reading them costs three HMACs a key: elsewhere, and not on the thread of requests.
 //
 // Pure. Threads: any.
 #pragma once

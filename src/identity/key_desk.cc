@@ -1,7 +1,5 @@
 #include "identity/key_desk.h"
 
-#include <algorithm>
-
 #include "base/log.h"
 
 namespace fairlead::identity {
@@ -49,13 +47,15 @@ Result<KeyDesk::Change> KeyDesk::plan_revoke(const std::string& id) const {
 }
 
 Status KeyDesk::carry_out(const Change& change, std::int64_t revision) {
+  // What was read since has the change, and what others made of it: a key that was revoked at once would come back.
+  if (change.is_of_cluster() && revision <= revision_) return {};
   const Keyring before = keyring_;
   for (const ApiKey& key : change.put) keyring_.put(key);
   if (!change.removed.empty() && keyring_.find(change.removed) != nullptr) {
     if (Status revoked = keyring_.revoke(change.removed); !revoked) return revoked;
   }
   if (change.is_of_cluster()) {
-    revision_ = std::max(revision_, revision);
+    revision_ = revision;
     return {};
   }
   Status saved = file_.save(keyring_);

@@ -172,6 +172,21 @@ TEST(KeyDesk, AnOlderReadingTakesNothingBackUnlessTheStoreWasRestored) {
   EXPECT_FALSE(a.knows(key));
 }
 
+// Another node's revocation is read before this node is told that its own change was published.
+TEST(KeyDesk, WhatWasRevokedMeanwhileDoesNotComeBack) {
+  FakeStore store;
+  Node a, b;
+  const IssuedKey key = a.make(store, {});
+  b.adopt(store.now());
+  const auto rotate = a.desk().plan_rotate(key.key.id, 86'400'000).value();
+  const std::int64_t published = store.publish(rotate.documents);
+  store.publish(b.desk().plan_revoke(key.key.id).value().documents);
+  a.adopt(store.now());
+  ASSERT_TRUE(a.desk().carry_out(rotate, published));
+  EXPECT_EQ(a.desk().keyring().find(key.key.id), nullptr);
+  EXPECT_TRUE(a.knows(*rotate.issued));
+}
+
 TEST(KeyDesk, KeysOfTheNodeAreNotTheClustersToChange) {
   FakeStore store;
   Node a;

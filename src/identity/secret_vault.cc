@@ -139,9 +139,8 @@ Status SecretVault::load() {
   try {
     const json document = json::parse(*text);
     if (Status right = check_key(key.value_or(""), document.at("key_check").get<std::string>()); !right) return right;
-    for (const json& entry : document.at("secrets")) {
-      if (Status read = read_entry(entry, secrets); !read)
-        return fail(Errc::kCorrupt, "{}: {}", path, read.error().message);
+    if (Status read = read_entries(document, secrets); !read) {
+      return fail(Errc::kCorrupt, "{}: {}", path, read.error().message);
     }
   } catch (const json::exception& error) {
     return fail(Errc::kCorrupt, "{}: {}", path, error.what());
@@ -239,6 +238,13 @@ Status SecretVault::read_entry(const json& entry, Secrets& secrets) {
   return {};
 }
 
+Status SecretVault::read_entries(const json& document, Secrets& secrets) {
+  for (const json& entry : document.at("secrets")) {
+    if (Status read = read_entry(entry, secrets); !read) return read;
+  }
+  return {};
+}
+
 std::string SecretVault::text_of(const std::string& key, const Secrets& secrets) {
   json entries = json::array();
   for (const auto& [name, sealed] : secrets) entries.push_back(entry_of(name, sealed));
@@ -261,9 +267,7 @@ void SecretVault::share(std::string key, PublishDocuments publish) {
       spdlog::warn("{}: the cluster has another key now; its secrets come from the store", path);
       return;
     }
-    for (const json& entry : document.at("secrets")) {
-      if (Status read = read_entry(entry, secrets); !read) throw std::invalid_argument(read.error().message);
-    }
+    if (Status read = read_entries(document, secrets); !read) throw std::invalid_argument(read.error().message);
   } catch (const std::exception& error) {
     spdlog::warn("{}: {}; the secrets of the cluster come from the store", path, error.what());
     return;

@@ -105,6 +105,7 @@ class SecretVault {
   Secrets of_cluster() const;
   static nlohmann::json entry_of(const Name& name, const Sealed& sealed);
   static Status read_entry(const nlohmann::json& entry, Secrets& secrets);  // into them; throws as the library does
+  static Status read_entries(const nlohmann::json& document, Secrets& secrets);  // of a file
   static std::string text_of(const std::string& key, const Secrets& secrets);
   Status set_at_all(const Name& name, std::string_view value, std::int64_t now_ms);
   Status remove_at_all(const Name& name);
