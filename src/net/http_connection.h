@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/byte_budget.h"
+#include "net/acceptor.h"
 #include "net/http_request.h"
 #include "net/http_server.h"
 #include "net/transport.h"
@@ -32,12 +33,6 @@ using ConnectionHook = boost::intrusive::list_member_hook<boost::intrusive::link
 enum class Waiting { kNothing, kRequest, kTransfer };
 
 struct ServerState;
-
-// Who connected, as the kernel says.
-struct Peer {
-  bool is_local = false;             // a Unix socket, or a loopback address
-  std::optional<std::uint32_t> uid;  // of a Unix socket
-};
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:

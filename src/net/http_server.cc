@@ -1,54 +1,16 @@
 #include "net/http_server.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <boost/asio/basic_waitable_timer.hpp>
-#include <boost/asio/posix/basic_stream_descriptor.hpp>
-#include <boost/asio/post.hpp>
-#include <cerrno>
 #include <map>
 #include <vector>
 
 #include "base/clock.h"
-#include "base/unique_fd.h"
+#include "net/acceptor.h"
 #include "net/http_connection.h"
-#include "net/http_listener.h"
 #include "net/http_response.h"
-#include "net/tls_handshakes.h"
-#include "net/transport.h"
 
 namespace fairlead::net {
-
-// ---- HttpExchange
-
-HttpExchange& HttpExchange::operator=(HttpExchange&& other) noexcept {
-  if (this != &other) {
-    if (auto abandoned = std::exchange(impl_, std::move(other.impl_))) abandoned->abandon();
-  }
-  return *this;
-}
-
-HttpExchange::~HttpExchange() {
-  if (impl_) impl_->abandon();
-}
-
-HttpRequest& HttpExchange::request() {
-  return impl_->request();
-}
-
-void HttpExchange::respond(HttpResponse response) {
-  if (auto impl = std::exchange(impl_, nullptr)) impl->respond(std::move(response));
-}
-
-void HttpExchange::on_disconnect(std::function<void()> callback) {
-  impl_->on_disconnect(std::move(callback));
-}
-
-// ---- HttpServer
 
 namespace {
 
@@ -61,26 +23,6 @@ constexpr std::size_t kReservedConnections = 64;
 constexpr auto kSlowRequest = std::chrono::seconds(2);
 // Where all connections wait for answers, so large a part of them makes room at a time.
 constexpr std::size_t kDroppedPart = 64;
-// Out of descriptors: connections wait in the backlog until some are free.
-constexpr auto kAcceptRetry = std::chrono::milliseconds(100);
-
-std::optional<std::uint32_t> uid_behind(int fd, const sockaddr_storage& peer) {
-  ucred credentials{};
-  socklen_t size = sizeof credentials;
-  if (peer.ss_family != AF_UNIX) return std::nullopt;
-  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return std::nullopt;
-  return credentials.uid;
-}
-
-struct Listener {
-  Listener(boost::asio::io_context& io, int fd, std::string path, TlsHandshakes* tls)
-      : descriptor(io.get_executor(), fd), retry(io.get_executor()), unix_path(std::move(path)), handshakes(tls) {}
-
-  boost::asio::posix::basic_stream_descriptor<Executor> descriptor;
-  Timer retry;
-  std::string unix_path;
-  TlsHandshakes* const handshakes;  // null: in the clear
-};
 
 }  // namespace
 
@@ -95,23 +37,21 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
                                  std::chrono::milliseconds(1), std::chrono::seconds(1));
   }
 
-  void add_listener(int fd, std::string unix_path, TlsHandshakes* handshakes = nullptr) {
-    listeners_.push_back(std::make_shared<Listener>(io_, fd, std::move(unix_path), handshakes));
-    accept_later(listeners_.back());
+  Acceptor& acceptor() {
+    if (!acceptor_) {
+      acceptor_ = std::make_shared<Acceptor>(io_, [weak = weak_from_this()](Accepted accepted) {
+        if (const auto self = weak.lock()) self->admit(std::move(accepted));
+      });
+    }
+    return *acceptor_;
   }
 
   void stop_listening() {
-    for (const auto& listener : listeners_) {
-      boost::system::error_code ignored;
-      listener->descriptor.close(ignored);
-      listener->retry.cancel();
-      if (!listener->unix_path.empty()) ::unlink(listener->unix_path.c_str());
-    }
-    listeners_.clear();
+    if (acceptor_) acceptor_->stop();
   }
 
   void close() {
-    stop_listening();
+    if (acceptor_) acceptor_->close();
     state_->open = false;
     tick_timer_.cancel();
     while (!state_->open_connections.empty()) state_->open_connections.front().close();
@@ -121,70 +61,14 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
   std::size_t held_bytes() const { return state_->budget.used(); }
 
  private:
-  void accept_later(const std::shared_ptr<Listener>& listener) {
-    listener->descriptor.async_wait(boost::asio::posix::descriptor_base::wait_read,
-                                    [self = shared_from_this(), listener](const boost::system::error_code& error) {
-                                      if (!error) self->accept_all(listener);
-                                    });
-  }
-
-  void accept_all(const std::shared_ptr<Listener>& listener) {
-    while (listener->descriptor.is_open()) {
-      sockaddr_storage peer{};
-      socklen_t size = sizeof peer;
-      const int fd = ::accept4(listener->descriptor.native_handle(), reinterpret_cast<sockaddr*>(&peer), &size,
-                               SOCK_NONBLOCK | SOCK_CLOEXEC);
-      if (fd >= 0) {
-        if (size == 0) peer.ss_family = AF_UNIX;
-        listener->handshakes != nullptr ? shake_hands(*listener->handshakes, fd, peer) : admit(fd, peer, nullptr);
-      } else if (errno == EAGAIN) {
-        return accept_later(listener);
-      } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        return retry_accept(listener);
-      } else if (errno == EBADF || errno == EINVAL || errno == ENOTSOCK) {
-        return;
-      }  // anything else concerns the one connection that failed
-    }
-  }
-
-  void retry_accept(const std::shared_ptr<Listener>& listener) {
-    listener->retry.expires_after(kAcceptRetry);
-    listener->retry.async_wait([self = shared_from_this(), listener](const boost::system::error_code& error) {
-      if (!error) self->accept_all(listener);
-    });
-  }
-
-  // The session comes back on another thread; the server may be gone by then.
-  void shake_hands(TlsHandshakes& handshakes, int fd, const sockaddr_storage& peer) {
-    auto admit_later = [&io = io_, weak = weak_from_this(), peer](int done, std::unique_ptr<TlsSession> session) {
-      boost::asio::post(io, [weak, peer, socket = UniqueFd(done), session = std::move(session)]() mutable {
-        if (const auto self = weak.lock(); self && self->state_->open) {
-          self->admit(socket.release(), peer, std::move(session));
-        }
-      });
-    };
-    handshakes.begin(fd, std::move(admit_later));
-  }
-
-  void admit(int fd, const sockaddr_storage& peer, std::unique_ptr<TlsSession> session) {
+  void admit(Accepted accepted) {
     // What comes over a Unix socket is the operator's more often than not, and finds room when nobody else does.
-    const std::size_t reserved = peer.ss_family == AF_UNIX ? kReservedConnections : 0;
-    if (state_->connections >= state_->limits.connections + reserved && !make_room())
-      return turn_away(fd, session.get());
-    if (peer.ss_family != AF_UNIX) {
-      const int on = 1;
-      ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    }
-    Transport::Socket socket(io_.get_executor());
-    boost::system::error_code error;
-    socket.assign(boost::asio::generic::stream_protocol(peer.ss_family, 0), fd, error);
-    if (error) {
-      ::close(fd);
-      return;
+    const std::size_t reserved = accepted.peer.uid ? kReservedConnections : 0;
+    if (state_->connections >= state_->limits.connections + reserved && !make_room()) {
+      return turn_away(accepted.transport);
     }
     if (state_->connections == 0) start_ticking();
-    const Peer who{.is_local = is_local(peer), .uid = uid_behind(fd, peer)};
-    std::make_shared<Connection>(state_, Transport(std::move(socket), std::move(session)), who)->start();
+    std::make_shared<Connection>(state_, std::move(accepted.transport), accepted.peer)->start();
   }
 
   // Closes a connection that does nothing for the node, the longest idle one first: who opens many and leaves them idle,
@@ -221,15 +105,11 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
     return true;
   }
 
-  void turn_away(int fd, TlsSession* session) {
+  static void turn_away(Transport& transport) {
     std::string head;
     append_response_head({.status = 503, .headers = {{"Retry-After", "1"}}}, {.close = true}, head);
-    if (session != nullptr) {
-      session->write(head);
-    } else {
-      [[maybe_unused]] const ssize_t sent = ::send(fd, head.data(), head.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    }
-    ::close(fd);
+    transport.send(head, {});
+    transport.close();
   }
 
   // The clock ticks only while there are connections: an idle server causes no wake-ups.
@@ -266,7 +146,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
 
   boost::asio::io_context& io_;
   const std::shared_ptr<ServerState> state_;  // shared with connections, which may outlive the server by an event
-  std::vector<std::shared_ptr<Listener>> listeners_;  // shared with their pending accepts
+  std::shared_ptr<Acceptor> acceptor_;        // none: it never listened; takes nobody after close()
   Timer tick_timer_;
   Duration tick_;
   bool ticking_ = false;
@@ -281,27 +161,15 @@ HttpServer::~HttpServer() {
 }
 
 Result<std::string> HttpServer::listen(std::string_view address) {
-  auto listener = open_listener(address);
-  if (!listener) return fail(listener.error());
-  impl_->add_listener(listener->fd, listener->unix_path);
-  return listener->address;
+  return impl_->acceptor().listen(address, nullptr);
 }
 
 Result<std::string> HttpServer::listen(std::string_view address, TlsHandshakes& handshakes) {
-  auto listener = open_listener(address);
-  if (!listener) return fail(listener.error());
-  impl_->add_listener(listener->fd, listener->unix_path, &handshakes);
-  return listener->address;
+  return impl_->acceptor().listen(address, &handshakes);
 }
 
 Status HttpServer::adopt_listener(int fd) {
-  int is_listening = 0;
-  socklen_t size = sizeof is_listening;
-  if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &size) != 0 || is_listening == 0) {
-    return fail(Errc::kInvalidArgument, "adopt_listener: descriptor {} is not a listening socket", fd);
-  }
-  impl_->add_listener(fd, "");
-  return {};
+  return impl_->acceptor().adopt(fd);
 }
 
 void HttpServer::stop_listening() {

@@ -103,6 +103,18 @@ Status ask_for_certificates(SSL_CTX* context, const std::string& client_ca) {
   return {};
 }
 
+int choose_http2(SSL*, const unsigned char** chosen, unsigned char* chosen_size, const unsigned char* offered,
+                 unsigned offered_size, void*) {
+  static constexpr unsigned char kHttp2[] = {2, 'h', '2'};
+  unsigned char* found = nullptr;
+  if (SSL_select_next_proto(&found, chosen_size, kHttp2, sizeof kHttp2, offered, offered_size) !=
+      OPENSSL_NPN_NEGOTIATED) {
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+  }
+  *chosen = found;
+  return SSL_TLSEXT_ERR_OK;
+}
+
 bool is_address(const std::string& host) {
   unsigned char bytes[sizeof(in6_addr)];
   return ::inet_pton(AF_INET, host.c_str(), bytes) == 1 || ::inet_pton(AF_INET6, host.c_str(), bytes) == 1;
@@ -177,8 +189,8 @@ void TlsSession::end_output() {
 
 TlsIdentity::~TlsIdentity() = default;
 
-Result<std::shared_ptr<TlsIdentity>> TlsIdentity::load(TlsFiles files) {
-  std::shared_ptr<TlsIdentity> identity(new TlsIdentity(std::move(files)));
+Result<std::shared_ptr<TlsIdentity>> TlsIdentity::load(TlsFiles files, TlsProtocol protocol) {
+  std::shared_ptr<TlsIdentity> identity(new TlsIdentity(std::move(files), protocol));
   const MutexLock lock(identity->mutex_);
   identity->stamp_ = identity->stamp();
   auto context = identity->read();
@@ -193,6 +205,7 @@ Result<std::shared_ptr<ssl_ctx_st>> TlsIdentity::read() const {
   if (!context) return fail(Errc::kInternal, "TLS: {}", complaint());
   if (Status shown = use_certificate(context.get(), files_.certificate, files_.key); !shown) return fail(shown.error());
   if (Status asked = ask_for_certificates(context.get(), files_.client_ca); !asked) return fail(asked.error());
+  if (protocol_ == TlsProtocol::kHttp2) SSL_CTX_set_alpn_select_cb(context.get(), choose_http2, nullptr);
   static constexpr unsigned char kSessions[] = "fairlead";
   SSL_CTX_set_session_id_context(context.get(), kSessions, sizeof kSessions - 1);
   return context;

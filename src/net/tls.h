@@ -67,13 +67,19 @@ struct TlsFiles {
   bool operator==(const TlsFiles&) const = default;
 };
 
+// What is spoken within TLS.
+enum class TlsProtocol {
+  kHttp1,  // whatever the client offers, nothing is chosen
+  kHttp2,  // "h2" (ALPN): a client that offers others alone is refused
+};
+
 // The certificate and key of a server. When the files are written anew, connections from then on see the new ones: a certificate
 // that is renewed needs no restart. Files that do not fit together are refused, and what was loaded before stays.
 // Thread-safe.
 class TlsIdentity {
  public:
   // kInvalidArgument, with the file and the reason.
-  static Result<std::shared_ptr<TlsIdentity>> load(TlsFiles files);
+  static Result<std::shared_ptr<TlsIdentity>> load(TlsFiles files, TlsProtocol protocol = TlsProtocol::kHttp1);
   ~TlsIdentity();
 
   Result<std::unique_ptr<TlsSession>> accept(int fd);
@@ -90,11 +96,12 @@ class TlsIdentity {
     bool operator==(const Stamp&) const = default;
   };
 
-  explicit TlsIdentity(TlsFiles files) : files_(std::move(files)) {}
+  TlsIdentity(TlsFiles files, TlsProtocol protocol) : files_(std::move(files)), protocol_(protocol) {}
   Stamp stamp() const;
   Result<std::shared_ptr<ssl_ctx_st>> read() const;
 
   const TlsFiles files_;
+  const TlsProtocol protocol_;
   Mutex mutex_;
   std::shared_ptr<ssl_ctx_st> context_ FL_GUARDED_BY(mutex_);
   Stamp stamp_ FL_GUARDED_BY(mutex_);
