@@ -52,6 +52,11 @@ fl_find_library(fl_seccomp seccomp)
 fl_find_library(fl_yaml yaml-cpp)
 fl_find_library(fl_zstd zstd)
 fl_find_library(fl_lz4 lz4)
+fl_find_library(fl_nghttp2 nghttp2)
+
+# Messages of gRPC's services.
+fl_find_library(fl_protobuf protobuf-lite)
+find_program(FL_PROTOC protoc REQUIRED)
 
 # The common store of a cluster; optional. Its library is loaded when it is asked for.
 find_path(fl_libpq_INCLUDE libpq-fe.h PATH_SUFFIXES postgresql)

@@ -1,0 +1,124 @@
+// One connection of a GrpcServer: HTTP/2 by nghttp2 over a Transport.
+//
+//   bytes ──> nghttp2 ──> streams; those that are whole ──> arrived, some a turn ──handler──> answers ──> nghttp2 ──> bytes
+//
+// nghttp2 is never called from within its own callbacks, and handlers never from there: what it reports is written down, and done
+// when it has returned. While calls wait for their turn nothing more is read.
+//
+// Example: a call of 1 KB is one recv, a handler, and one sendmsg of three frames (head, message, status).
+// Threads: everything on the io_context's thread.
+#pragma once
+
+#include <boost/intrusive/list.hpp>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/byte_budget.h"
+#include "net/acceptor.h"
+#include "net/grpc/grpc_server.h"
+#include "net/transport.h"
+
+struct nghttp2_session;
+
+namespace fairlead::net {
+
+class GrpcConnection;
+class GrpcStream;
+
+using GrpcConnectionHook =
+    boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
+
+// What the connections of one server share. Outlives them.
+struct GrpcServerState {
+  GrpcServerState(const GrpcLimits& server_limits, HttpHandler server_handler, RequestMemory request_memory)
+      : limits(server_limits),
+        handler(std::move(server_handler)),
+        memory(std::move(request_memory)),
+        budget(memory.shared ? memory.shared : std::make_shared<ByteBudget>(memory.bytes)) {}
+
+  const GrpcLimits limits;
+  const HttpHandler handler;
+  const RequestMemory memory;
+  const std::shared_ptr<ByteBudget> budget;
+  bool open = true;
+  std::size_t connections = 0;
+  Instant now{};  // as of the last tick: timeouts are coarse on purpose
+};
+
+class GrpcConnection : public std::enable_shared_from_this<GrpcConnection> {
+ public:
+  GrpcConnection(std::shared_ptr<GrpcServerState> server, Transport transport, const Peer& peer);
+  ~GrpcConnection();
+
+  void start();
+  void close();  // now; the handler hears nothing of it
+  void drop();   // the same, and who waits for an answer is told that the client has gone
+  void leave();  // takes no new calls; closes after the last answer
+  void on_tick(Instant now);
+
+  // Since when it has no call; nothing: it has one.
+  std::optional<Instant> idle_since() const;
+  const std::string& address() const { return address_; }  // of who connected, without a port; "": over a Unix socket
+  const Peer& peer() const { return peer_; }
+
+  // What a stream asks of its connection.
+  GrpcServerState& server() { return *server_; }
+  int socket() { return transport_.native_handle(); }
+  void send_answer(GrpcStream& stream);                 // it is there, and in the stream
+  std::size_t unsent_bytes() const { return unsent_; }  // of answers
+
+  GrpcConnectionHook hook;  // in the server's list
+
+ private:
+  friend struct GrpcCallbacks;  // nghttp2's, which are plain functions
+
+  void read();
+  void on_read(std::size_t count);
+  void go_on();
+  void take_turn();
+  void write();
+  void write_later();
+  bool fill_output();
+  void say_what_is_spoken();
+  void tell_cancelled();
+  void fail_later();
+
+  // By GrpcCallbacks, with nghttp2 on the stack.
+  GrpcStream* find(int id);
+  void open_stream(int id);
+  void close_stream(int id);
+  void end_of_input(int id);
+  std::size_t next_part(GrpcStream& stream, char* to, std::size_t most);
+
+  const std::shared_ptr<GrpcServerState> server_;
+  Transport transport_;
+  const Peer peer_;
+  const std::string address_;
+  nghttp2_session* session_ = nullptr;
+  std::map<int, std::shared_ptr<GrpcStream>> streams_;
+  std::deque<std::shared_ptr<GrpcStream>> arrived_;     // whole, and not handed over yet
+  std::vector<std::shared_ptr<GrpcStream>> cancelled_;  // whose handlers are to be told
+  std::unique_ptr<char[]> input_;
+  std::string output_;
+  std::size_t sent_ = 0;     // of output_
+  std::size_t unsent_ = 0;   // bytes of answers that nghttp2 has not taken
+  Instant idle_since_{};     // where there is no stream
+  Instant moved_at_{};       // when a part of an answer last went
+  Instant blocked_since_{};  // where the socket takes nothing
+
+  enum class Output { kIdle, kPosted, kBlocked };
+  Output writing_ = Output::kIdle;
+  bool in_session_ = false;  // nghttp2 is on the stack
+  bool reading_ = false;
+  bool turn_posted_ = false;
+  bool leaving_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace fairlead::net
