@@ -58,7 +58,6 @@ Status FrontDoor::open(const ServeOptions& options) {
   if (Status known = know_callers(options); !known) return known;
   if (Status joined = join_cluster(options); !joined) return joined;
   if (Status added = add_edges(options); !added) return added;
-  if (Status secured = prepare_tls(options); !secured) return secured;
   if (Status listening = listen(options); !listening) return listening;
   if (cluster_) cluster_->start();
   return {};
@@ -66,6 +65,7 @@ Status FrontDoor::open(const ServeOptions& options) {
 
 void FrontDoor::stop_listening() {
   http_->stop_listening();
+  if (grpc_) grpc_->stop_listening();
   if (cluster_) cluster_->drain();
 }
 
@@ -130,7 +130,7 @@ Status FrontDoor::know_callers(const ServeOptions& options) {
 }
 
 Status FrontDoor::add_edges(const ServeOptions& options) {
-  NodeService& node = cluster_ ? static_cast<NodeService&>(*cluster_) : node_;
+  NodeService& node = service();
   const auto more_metrics = [this](bool with_exemplars) {
     std::string text = watching_.latencies->metrics(with_exemplars) + tracer_metrics(watching_.traces);
     return cluster_ ? text + peer_metrics(*cluster_) : text;
@@ -158,32 +158,29 @@ Status FrontDoor::add_edges(const ServeOptions& options) {
   return {};
 }
 
-Status FrontDoor::prepare_tls(const ServeOptions& options) {
-  if (options.tls_certificate.empty()) return {};
-  auto identity = net::TlsIdentity::load(
-      {.certificate = options.tls_certificate, .key = options.tls_key, .client_ca = options.tls_client_ca});
-  if (!identity) return fail(identity.error());
-  handshakes_ = std::make_unique<net::TlsHandshakes>(*std::move(identity), [](const Status& renewed) {
-    if (renewed) return spdlog::info("TLS: the files were written anew and are in use");
-    spdlog::error("{}; new connections see the certificate that was there before", renewed.error().message);
-  });
-  return {};
+NodeService& FrontDoor::service() {
+  return cluster_ ? static_cast<NodeService&>(*cluster_) : node_;
 }
 
-Status FrontDoor::listen(const ServeOptions& options) {
-  http_ = std::make_unique<net::HttpServer>(
-      io_, net::HttpLimits{.body_bytes = kMaxRequestBytes},
-      [this](net::HttpExchange exchange) { router_.dispatch(std::move(exchange)); },
-      [this](net::HttpRequest& head) { return router_.sink_for(head); },
-      net::RequestMemory{
-          .bytes = options.request_memory_bytes,
+net::RequestMemory FrontDoor::request_memory(const ServeOptions& options) {
+  return {.bytes = options.request_memory_bytes,
           .holder = [this, is_open = options.open_functions](net::HttpRequest& head) -> Result<std::string> {
             if (is_open && is_call(head.target())) return kCallersWithoutKey;
             if (std::string peer = cluster_ ? peer_that_sends(*cluster_, head) : ""; !peer.empty()) return peer;
             return guard_->holder_of(head);
           },
           .keeps_answers_over_unix = true,
-          .shared = memory_});
+          .shared = memory_};
+}
+
+Status FrontDoor::listen(const ServeOptions& options) {
+  auto handshakes = make_handshakes(options, net::TlsProtocol::kHttp1);
+  if (!handshakes) return fail(handshakes.error());
+  handshakes_ = *std::move(handshakes);
+  http_ = std::make_unique<net::HttpServer>(
+      io_, net::HttpLimits{.body_bytes = kMaxRequestBytes},
+      [this](net::HttpExchange exchange) { router_.dispatch(std::move(exchange)); },
+      [this](net::HttpRequest& head) { return router_.sink_for(head); }, request_memory(options));
   // Beside what was asked for, so that the operator gets in without a key. Its folder is the node's alone.
   if (const auto bound = http_->listen("unix:" + options.state_dir + "/operator.sock"); !bound) {
     spdlog::warn("there is no operator's socket: {}", bound.error().message);
@@ -194,6 +191,9 @@ Status FrontDoor::listen(const ServeOptions& options) {
     if (!bound) return fail(bound.error());
     spdlog::info("listening on {}{}", *bound, is_secured ? ", with TLS" : "");
   }
+  auto grpc = GrpcDoor::open(io_, service(), *guard_, request_memory(options), options);
+  if (!grpc) return fail(grpc.error());
+  grpc_ = *std::move(grpc);
   return {};
 }
 

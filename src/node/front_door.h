@@ -16,6 +16,7 @@
 #include "identity/key_desk.h"
 #include "net/http_server.h"
 #include "net/tls_handshakes.h"
+#include "node/grpc_door.h"
 #include "node/keys_and_secrets.h"
 #include "node/node.h"
 #include "node/peers/cluster_node.h"
@@ -48,8 +49,9 @@ class FrontDoor {
   Status know_callers(const ServeOptions& options);
   Status join_cluster(const ServeOptions& options);
   Status add_edges(const ServeOptions& options);
-  Status prepare_tls(const ServeOptions& options);
   Status listen(const ServeOptions& options);
+  net::RequestMemory request_memory(const ServeOptions& options);
+  NodeService& service();
 
   boost::asio::io_context& io_;
   Node& node_;
@@ -63,6 +65,7 @@ class FrontDoor {
   Router router_{document_errors()};
   std::unique_ptr<net::TlsHandshakes> handshakes_;  // null: HTTP in the clear
   std::unique_ptr<net::HttpServer> http_;
+  std::unique_ptr<GrpcDoor> grpc_;  // null: nobody asked for it
 };
 
 }  // namespace fairlead

@@ -79,6 +79,7 @@ enum class TaskIsolation {
 struct ServeOptions {
   std::string state_dir;                              // "": the program's own choice; serve() REQUIRES one
   std::vector<std::string> listen{"127.0.0.1:9001"};  // HOST:PORT or unix:/PATH
+  std::vector<std::string> grpc;                      // the same, where gRPC is spoken; none: nowhere
   bool open = false;                                  // who comes over loopback is the operator
   std::string tls_certificate;                        // PEM file; "": HTTP in the clear
   std::string tls_key;                                // of that certificate

@@ -241,6 +241,11 @@ ServeSettings node_settings() {
           .by_default("$XDG_STATE_HOME/fairlead, else ~/.local/state/fairlead, else /var/lib/fairlead"),
       ServeSetting::list<std::string>("listen", &Options::listen, socket_address(),
                                       "Address to answer at: HOST:PORT or unix:/PATH; may be repeated", add_address),
+      ServeSetting::list<std::string>("grpc", &Options::grpc, socket_address(),
+                                      "Address to speak gRPC at, for clients of models (Open Inference Protocol): "
+                                      "HOST:PORT or unix:/PATH; may be repeated",
+                                      add_address)
+          .by_default("nowhere"),
       ServeSetting("open", &Options::open, yes_or_no(),
                    "Ask nobody for an API key who comes over loopback: every user and program of this machine is the "
                    "operator then; web pages stay out"),
@@ -563,23 +568,23 @@ Status check_peers(const ServeOptions& options) {
 }
 
 // What comes from other machines needs a key, and should not be read on the way.
-Status check_listeners(const ServeOptions& options) {
-  for (const std::string& text : options.listen) {
+Status check_addresses(std::string_view setting, const std::vector<std::string>& addresses,
+                       const ServeOptions& options) {
+  for (const std::string& text : addresses) {
     if (net::is_local(text)) continue;
     if (options.open) {
-      return fail(
-          Errc::kInvalidArgument,
-          "--listen is '{}', which other machines reach, and --open asks nobody for a key: leave --open out and give "
-          "keys with 'fairlead tenant add NAME', or listen on 127.0.0.1",
-          text);
+      return fail(Errc::kInvalidArgument,
+                  "{} is '{}', which other machines reach, and --open asks nobody for a key: leave --open out and give "
+                  "keys with 'fairlead tenant add NAME', or listen on 127.0.0.1",
+                  setting, text);
     }
     if (!options.no_tls && options.tls_certificate.empty()) {
       return fail(
           Errc::kInvalidArgument,
-          "--listen is '{}', which other machines reach, and keys, code and payloads would travel in the clear: make a "
+          "{} is '{}', which other machines reach, and keys, code and payloads would travel in the clear: make a "
           "certificate with 'fairlead certificate --host NAME' and give it with --tls-certificate and --tls-key, or "
           "add --no-tls where the network is trusted",
-          text);
+          setting, text);
     }
   }
   return {};
@@ -692,7 +697,8 @@ Status check_together(const ServeOptions& options) {
   if (options.listen.empty()) {
     return fail(Errc::kInvalidArgument, "--listen is an empty list: give an address, or leave it out");
   }
-  if (Status closed = check_listeners(options); !closed) return closed;
+  if (Status closed = check_addresses("--listen", options.listen, options); !closed) return closed;
+  if (Status closed = check_addresses("--grpc", options.grpc, options); !closed) return closed;
   if (Status whole = check_key_files(options); !whole) return whole;
   if (Status peers = check_peers(options); !peers) return peers;
   if (Status store = check_store(options); !store) return store;

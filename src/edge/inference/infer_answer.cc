@@ -15,15 +15,6 @@ std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-Result<std::string_view> contents_of(const TensorSpec& tensor, const KernelTaskAnswer& answer) {
-  const auto output = std::find_if(answer.outputs.begin(), answer.outputs.end(),
-                                   [&](const KernelTaskAnswer::Output& one) { return one.buffer == tensor.buffer; });
-  if (output == answer.outputs.end()) return fail(Errc::kInternal, "the answer lacks the output '{}'", tensor.name);
-  if (std::ssize(output->bytes) == tensor.bytes.count()) return std::string_view(output->bytes);
-  return fail(Errc::kInternal, "the output '{}' has {} bytes; it must have {}", tensor.name, output->bytes.size(),
-              tensor.bytes.count());
-}
-
 // Flat, in the order of rows, as the protocol's other servers answer.
 Result<std::string> numbers_of(const TensorSpec& tensor, const TensorView& view, std::string_view contents) {
   const BufferSpec flat{.name = tensor.name, .bytes = tensor.bytes, .type = view.element};
@@ -35,6 +26,15 @@ Result<std::string> numbers_of(const TensorSpec& tensor, const TensorView& view,
 }
 
 }  // namespace
+
+Result<std::string_view> contents_of(const TensorSpec& tensor, const KernelTaskAnswer& answer) {
+  const auto output = std::find_if(answer.outputs.begin(), answer.outputs.end(),
+                                   [&](const KernelTaskAnswer::Output& one) { return one.buffer == tensor.buffer; });
+  if (output == answer.outputs.end()) return fail(Errc::kInternal, "the answer lacks the output '{}'", tensor.name);
+  if (std::ssize(output->bytes) == tensor.bytes.count()) return std::string_view(output->bytes);
+  return fail(Errc::kInternal, "the output '{}' has {} bytes; it must have {}", tensor.name, output->bytes.size(),
+              tensor.bytes.count());
+}
 
 Result<InferAnswer> write_infer_answer(const std::string& model, const CallSignature& signature,
                                        const InferRequest& request, const KernelTaskAnswer& answer) {

@@ -7,13 +7,17 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "edge/inference/infer_request.h"
 
 namespace fairlead::inference {
 
-inline constexpr const char* kVersion = "1";  // of every model: there are no versions of functions yet
+inline constexpr const char* kVersion = "1";  // of every model: what is published is invoked as a function
+
+// The bytes of one output. kInternal: it is missing, or has another size.
+Result<std::string_view> contents_of(const TensorSpec& tensor, const KernelTaskAnswer& answer);
 
 struct InferAnswer {
   std::string body;
