@@ -234,11 +234,8 @@ bool slots_can_live(const ServeOptions& from, const ServeOptions& to) {
 
 using Options = ServeOptions;
 
-ServeSettings node_settings() {
+ServeSettings address_settings() {
   return {
-      ServeSetting("state", &Options::state_dir, any_text("FOLDER", "a folder"),
-                   "Folder that holds functions, queued events and logs")
-          .by_default("$XDG_STATE_HOME/fairlead, else ~/.local/state/fairlead, else /var/lib/fairlead"),
       ServeSetting::list<std::string>("listen", &Options::listen, socket_address(),
                                       "Address to answer at: HOST:PORT or unix:/PATH; may be repeated", add_address),
       ServeSetting::list<std::string>("grpc", &Options::grpc, socket_address(),
@@ -261,7 +258,14 @@ ServeSettings node_settings() {
           .by_default("everybody"),
       ServeSetting("no-tls", &Options::no_tls, yes_or_no(),
                    "Listen beyond loopback although keys, code and payloads travel in the clear: for a network that is "
-                   "trusted, or behind a proxy that ends TLS"),
+                   "trusted, or behind a proxy that ends TLS")};
+}
+
+ServeSettings node_settings() {
+  return {
+      ServeSetting("state", &Options::state_dir, any_text("FOLDER", "a folder"),
+                   "Folder that holds functions, queued events and logs")
+          .by_default("$XDG_STATE_HOME/fairlead, else ~/.local/state/fairlead, else /var/lib/fairlead"),
       ServeSetting(
           "request-memory", &Options::request_memory_bytes, size_in({kLeastRequestMemory, kMostRequestBytes, false}),
           "Memory for what callers send and are sent: large bodies, from their arrival to the answer, answers, "
@@ -648,6 +652,7 @@ void append(ServeSettings& table, const char* group, ServeSettings settings) {
 const ServeSettings& serve_settings() {
   static const ServeSettings all = [] {
     ServeSettings table;
+    append(table, "Node", address_settings());
     append(table, "Node", node_settings());
     append(table, "Node", pipeline_settings());
     append(table, "Cluster", cluster_settings());

@@ -33,7 +33,7 @@ ALLOWED = {
     "edge": VALUES | {"decide/core", "decide/graph", "decide/scaling", "net", "store", "identity"},
     "edge/lambda": VALUES | {"net", "edge"},
     "edge/native": VALUES | {"wire", "net", "store", "identity", "edge"},
-    "edge/inference": VALUES | {"wire", "edge"},
+    "edge/inference": VALUES | {"wire", "net", "edge"},
     "edge/metrics": {"edge"},
     "edge/console": VALUES | {"net", "identity", "edge"},
     "edge/openfaas": VALUES | {"net", "identity", "edge"},
@@ -88,6 +88,7 @@ PRIVATE = {
 WIRING = {
     "src/node/serve.cc": {"edge/lambda"},  # what failures are called
     "src/node/front_door.cc": {"edge/lambda", "edge/native", "edge/inference", "edge/metrics", "edge/console", "edge/openfaas"},
+    "src/node/grpc_door.cc": {"edge/inference"},
     "src/node/object_sockets.cc": {"edge/native"},
 }
 
@@ -97,6 +98,8 @@ EXTERNAL = {
     "boost/": {"net", "store", "runtime", "edge", "edge/lambda", "edge/openfaas", "node", "cli"},
     "spdlog/": set(ALLOWED) - DECISIONS - {"decide/core", "shim", "softgpu", "functions", "abi"},
     "sqlite3.h": {"store"},
+    "nghttp2/": {"net"},
+    "google/protobuf/": {"edge/inference"},
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')

@@ -40,7 +40,7 @@ struct GrpcCallbacks {
 
   static int header(nghttp2_session*, const nghttp2_frame* frame, const std::uint8_t* name, std::size_t name_size,
                     const std::uint8_t* value, std::size_t value_size, std::uint8_t, void* user) {
-    GrpcStream* const stream = of(user).find(frame->hd.stream_id);
+    GrpcStream* const stream = of(user).calls_.find(frame->hd.stream_id);
     if (stream == nullptr || frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
     stream->add_header({reinterpret_cast<const char*>(name), name_size},
                        {reinterpret_cast<const char*>(value), value_size});
@@ -49,7 +49,7 @@ struct GrpcCallbacks {
 
   static int data(nghttp2_session*, std::uint8_t, std::int32_t id, const std::uint8_t* data, std::size_t size,
                   void* user) {
-    if (GrpcStream* const stream = of(user).find(id)) {
+    if (GrpcStream* const stream = of(user).calls_.find(id)) {
       stream->add_data({reinterpret_cast<const char*>(data), size});
     }
     return 0;
@@ -58,17 +58,17 @@ struct GrpcCallbacks {
   static int frame_received(nghttp2_session*, const nghttp2_frame* frame, void* user) {
     const bool is_head = frame->hd.type == NGHTTP2_HEADERS;
     if (!is_head && frame->hd.type != NGHTTP2_DATA) return 0;
-    GrpcStream* const stream = of(user).find(frame->hd.stream_id);
+    GrpcStream* const stream = of(user).calls_.find(frame->hd.stream_id);
     if (stream == nullptr) return 0;
     if (is_head && frame->headers.cat == NGHTTP2_HCAT_REQUEST) stream->end_headers();
-    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) of(user).end_of_input(frame->hd.stream_id);
+    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) of(user).calls_.end_input(frame->hd.stream_id);
     return 0;
   }
 
   // Whoever is answered before all of the call is there need not send the rest.
   static int frame_sent(nghttp2_session* session, const nghttp2_frame* frame, void* user) {
     if (frame->hd.type != NGHTTP2_HEADERS || (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0) return 0;
-    const GrpcStream* const stream = of(user).find(frame->hd.stream_id);
+    const GrpcStream* const stream = of(user).calls_.find(frame->hd.stream_id);
     if (stream != nullptr && !stream->has_ended_input()) {
       nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR);
     }
@@ -83,7 +83,7 @@ struct GrpcCallbacks {
   // The next part of an answer; behind its last one stands the status.
   static ssize_t body(nghttp2_session* session, std::int32_t id, std::uint8_t* to, std::size_t most,
                       std::uint32_t* flags, nghttp2_data_source*, void* user) {
-    GrpcStream* const stream = of(user).find(id);
+    GrpcStream* const stream = of(user).calls_.find(id);
     if (stream == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     const std::size_t count = of(user).next_part(*stream, reinterpret_cast<char*>(to), most);
     if (stream->unsent() == 0) {
@@ -117,8 +117,8 @@ GrpcConnection::GrpcConnection(std::shared_ptr<GrpcServerState> server, Transpor
       transport_(std::move(transport)),
       peer_(peer),
       address_(address_of_tcp_peer(transport_.native_handle())),
-      input_(std::make_unique_for_overwrite<char[]>(kInputBytes)),
-      idle_since_(server_->now) {}
+      calls_(server_->now),
+      input_(std::make_unique_for_overwrite<char[]>(kInputBytes)) {}
 
 GrpcConnection::~GrpcConnection() {
   nghttp2_session_del(session_);
@@ -141,15 +141,14 @@ void GrpcConnection::close() {
   if (std::exchange(closed_, true)) return;
   --server_->connections;
   hook.unlink();
-  arrived_.clear();
+  calls_.forget_arrived();
   transport_.close();
 }
 
 void GrpcConnection::drop() {
   const auto self = shared_from_this();
   close();
-  const auto streams = std::exchange(streams_, {});
-  for (const auto& [id, stream] : streams) stream->client_has_gone();
+  for (const auto& stream : calls_.take_all()) stream->client_has_gone();
 }
 
 // A send failed. The handler may be on the stack, so the callbacks of other calls wait for the event loop.
@@ -165,19 +164,12 @@ void GrpcConnection::leave() {
   write();
 }
 
-std::optional<Instant> GrpcConnection::idle_since() const {
-  return streams_.empty() ? std::optional(idle_since_) : std::nullopt;
-}
-
 void GrpcConnection::on_tick(Instant now) {
   const auto self = shared_from_this();
   const GrpcLimits& limits = server_->limits;
-  const bool is_stuck = unsent_ > 0 && now - moved_at_ > limits.transfer_timeout;
-  const bool is_blocked = writing_ == Output::kBlocked && now - blocked_since_ > limits.transfer_timeout;
-  if (is_stuck || is_blocked) return drop();
+  if (output_.is_stuck(now, limits.transfer_timeout)) return drop();
   if (const auto idle = idle_since()) return now - *idle > limits.idle_timeout ? leave() : void();
-  const auto streams = streams_;  // who is refused may be gone when its answer is out
-  for (const auto& [id, stream] : streams) {
+  for (const auto& stream : calls_.all()) {
     if (now - stream->begun() > limits.transfer_timeout) stream->give_up();
   }
 }
@@ -185,7 +177,7 @@ void GrpcConnection::on_tick(Instant now) {
 // ---- input
 
 void GrpcConnection::read() {
-  if (reading_ || closed_ || !arrived_.empty() || nghttp2_session_want_read(session_) == 0) return;
+  if (reading_ || closed_ || calls_.has_arrived() || nghttp2_session_want_read(session_) == 0) return;
   reading_ = true;
   transport_.async_read(input_.get(), kInputBytes,
                         [self = shared_from_this()](const boost::system::error_code& error, std::size_t count) {
@@ -223,13 +215,12 @@ void GrpcConnection::go_on() {
 }
 
 void GrpcConnection::take_turn() {
-  for (std::size_t calls = 0; calls < server_->limits.calls_per_turn && !arrived_.empty(); ++calls) {
-    const auto stream = std::move(arrived_.front());
-    arrived_.pop_front();
+  for (std::size_t calls = 0; calls < server_->limits.calls_per_turn && calls_.has_arrived(); ++calls) {
+    const auto stream = calls_.take_arrived();
     if (stream->state() == GrpcStream::State::kArrived && server_->open) stream->hand_over(server_->handler);
     if (closed_) return;
   }
-  if (arrived_.empty() || std::exchange(turn_posted_, true)) return;
+  if (!calls_.has_arrived() || std::exchange(turn_posted_, true)) return;
   boost::asio::post(transport_.executor(), [self = shared_from_this()] {
     self->turn_posted_ = false;
     if (!self->closed_) self->go_on();
@@ -237,13 +228,13 @@ void GrpcConnection::take_turn() {
 }
 
 void GrpcConnection::tell_cancelled() {
-  for (const auto& stream : std::exchange(cancelled_, {})) stream->client_has_gone();
+  for (const auto& stream : calls_.take_cancelled()) stream->client_has_gone();
 }
 
 // ---- output
 
 void GrpcConnection::send_answer(GrpcStream& stream) {
-  if (closed_ || find(stream.id()) == nullptr) return;
+  if (closed_ || calls_.find(stream.id()) == nullptr) return;
   const GrpcAnswer& answer = stream.answer();
   const bool has_message = answer.status == GrpcStatus::kOk;
   const std::string status = std::to_string(static_cast<int>(answer.status));
@@ -256,60 +247,56 @@ void GrpcConnection::send_answer(GrpcStream& stream) {
   }
   nghttp2_data_provider body{};
   body.read_callback = GrpcCallbacks::body;
-  if (unsent_ == 0) moved_at_ = server_->now;
-  unsent_ += stream.unsent();
+  output_.wait(stream.unsent(), server_->now);
   nghttp2_submit_response(session_, stream.id(), fields.data(), fields.size(), has_message ? &body : nullptr);
   if (!in_session_) write();
 }
 
 std::size_t GrpcConnection::next_part(GrpcStream& stream, char* to, std::size_t most) {
   const std::size_t count = stream.take_body(to, most);
-  unsent_ -= count;
-  moved_at_ = server_->now;
+  output_.moved(count, server_->now);
   return count;
 }
 
 bool GrpcConnection::fill_output() {
-  output_.clear();
-  sent_ = 0;
-  while (output_.size() < kTurnBytes) {
+  while (!output_.is_full(kTurnBytes)) {
     const std::uint8_t* data = nullptr;
     in_session_ = true;
     const ssize_t size = nghttp2_session_mem_send(session_, &data);
     in_session_ = false;
     if (size < 0) return false;
     if (size == 0) break;
-    output_.append(reinterpret_cast<const char*>(data), static_cast<std::size_t>(size));
+    output_.add({reinterpret_cast<const char*>(data), static_cast<std::size_t>(size)});
   }
   return true;
 }
 
 void GrpcConnection::write() {
-  if (closed_ || writing_ != Output::kIdle) return;
-  if (sent_ == output_.size() && !fill_output()) return fail_later();
-  if (output_.empty()) {
-    const bool is_over = leaving_ && streams_.empty();
+  using State = GrpcOutput::State;
+  if (closed_ || output_.state() != State::kIdle) return;
+  if (output_.rest().empty() && !fill_output()) return fail_later();
+  if (output_.rest().empty()) {
+    const bool is_over = leaving_ && calls_.empty();
     if (is_over || (nghttp2_session_want_read(session_) == 0 && nghttp2_session_want_write(session_) == 0)) {
       fail_later();
     }
     return;
   }
-  const Transport::Moved moved = transport_.send(std::string_view(output_).substr(sent_), {});
+  const Transport::Moved moved = transport_.send(output_.rest(), {});
   switch (moved.sent) {
     case Transport::Sent::kBroken: return fail_later();
-    case Transport::Sent::kSome: sent_ += moved.count; break;
+    case Transport::Sent::kSome: output_.sent(moved.count); break;
     case Transport::Sent::kLater:
-      writing_ = Output::kBlocked;
-      blocked_since_ = server_->now;
+      output_.set_state(State::kBlocked, server_->now);
       return transport_.await_output([self = shared_from_this()](const boost::system::error_code&) {
-        self->writing_ = Output::kIdle;
+        self->output_.set_state(State::kIdle, self->server_->now);
         self->write();
       });
   }
   // One turn of the event loop is others'.
-  writing_ = Output::kPosted;
+  output_.set_state(State::kPosted, server_->now);
   boost::asio::post(transport_.executor(), [self = shared_from_this()] {
-    self->writing_ = Output::kIdle;
+    self->output_.set_state(State::kIdle, self->server_->now);
     if (self->closed_) return;
     self->write();
     self->read();
@@ -318,34 +305,16 @@ void GrpcConnection::write() {
 
 // ---- by nghttp2
 
-GrpcStream* GrpcConnection::find(int id) {
-  const auto found = streams_.find(id);
-  return found == streams_.end() ? nullptr : found->second.get();
-}
-
 void GrpcConnection::open_stream(int id) {
-  streams_[id] = std::make_shared<GrpcStream>(weak_from_this(), id, server_->now);
-}
-
-void GrpcConnection::end_of_input(int id) {
-  const std::shared_ptr<GrpcStream> stream = streams_.at(id);
-  stream->end_input();
-  if (stream->state() == GrpcStream::State::kArrived) arrived_.push_back(stream);
+  calls_.open(std::make_shared<GrpcStream>(weak_from_this(), id, server_->now));
 }
 
 void GrpcConnection::close_stream(int id) {
-  const auto found = streams_.find(id);
-  if (found == streams_.end()) return;
-  unsent_ -= found->second->unsent();
-  if (found->second->state() == GrpcStream::State::kHandling) {
-    cancelled_.push_back(std::move(found->second));
-    if (cancelled_.size() == 1)
-      boost::asio::post(transport_.executor(), [self = shared_from_this()] { self->tell_cancelled(); });
-  } else {
-    found->second->end();
-  }
-  streams_.erase(found);
-  if (streams_.empty()) idle_since_ = server_->now;
+  const GrpcStream* const stream = calls_.find(id);
+  if (stream == nullptr) return;
+  output_.gave_up(stream->unsent());
+  if (!calls_.close(id, server_->now)) return;
+  boost::asio::post(transport_.executor(), [self = shared_from_this()] { self->tell_cancelled(); });
 }
 
 }  // namespace fairlead::net

@@ -10,17 +10,15 @@
 #pragma once
 
 #include <boost/intrusive/list.hpp>
-#include <deque>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/byte_budget.h"
 #include "net/acceptor.h"
+#include "net/grpc/grpc_calls.h"
+#include "net/grpc/grpc_output.h"
 #include "net/grpc/grpc_server.h"
 #include "net/transport.h"
 
@@ -29,7 +27,6 @@ struct nghttp2_session;
 namespace fairlead::net {
 
 class GrpcConnection;
-class GrpcStream;
 
 using GrpcConnectionHook =
     boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
@@ -63,15 +60,15 @@ class GrpcConnection : public std::enable_shared_from_this<GrpcConnection> {
   void on_tick(Instant now);
 
   // Since when it has no call; nothing: it has one.
-  std::optional<Instant> idle_since() const;
+  std::optional<Instant> idle_since() const { return calls_.idle_since(); }
   const std::string& address() const { return address_; }  // of who connected, without a port; "": over a Unix socket
   const Peer& peer() const { return peer_; }
 
   // What a stream asks of its connection.
   GrpcServerState& server() { return *server_; }
   int socket() { return transport_.native_handle(); }
-  void send_answer(GrpcStream& stream);                 // it is there, and in the stream
-  std::size_t unsent_bytes() const { return unsent_; }  // of answers
+  void send_answer(GrpcStream& stream);                           // it is there, and in the stream
+  std::size_t unsent_bytes() const { return output_.waiting(); }  // of answers
 
   GrpcConnectionHook hook;  // in the server's list
 
@@ -83,17 +80,14 @@ class GrpcConnection : public std::enable_shared_from_this<GrpcConnection> {
   void go_on();
   void take_turn();
   void write();
-  void write_later();
   bool fill_output();
   void say_what_is_spoken();
   void tell_cancelled();
   void fail_later();
 
   // By GrpcCallbacks, with nghttp2 on the stack.
-  GrpcStream* find(int id);
   void open_stream(int id);
   void close_stream(int id);
-  void end_of_input(int id);
   std::size_t next_part(GrpcStream& stream, char* to, std::size_t most);
 
   const std::shared_ptr<GrpcServerState> server_;
@@ -101,19 +95,9 @@ class GrpcConnection : public std::enable_shared_from_this<GrpcConnection> {
   const Peer peer_;
   const std::string address_;
   nghttp2_session* session_ = nullptr;
-  std::map<int, std::shared_ptr<GrpcStream>> streams_;
-  std::deque<std::shared_ptr<GrpcStream>> arrived_;     // whole, and not handed over yet
-  std::vector<std::shared_ptr<GrpcStream>> cancelled_;  // whose handlers are to be told
+  GrpcCalls calls_;
+  GrpcOutput output_;
   std::unique_ptr<char[]> input_;
-  std::string output_;
-  std::size_t sent_ = 0;     // of output_
-  std::size_t unsent_ = 0;   // bytes of answers that nghttp2 has not taken
-  Instant idle_since_{};     // where there is no stream
-  Instant moved_at_{};       // when a part of an answer last went
-  Instant blocked_since_{};  // where the socket takes nothing
-
-  enum class Output { kIdle, kPosted, kBlocked };
-  Output writing_ = Output::kIdle;
   bool in_session_ = false;  // nghttp2 is on the stack
   bool reading_ = false;
   bool turn_posted_ = false;

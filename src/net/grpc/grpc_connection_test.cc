@@ -1,0 +1,106 @@
+#include "net/grpc/grpc_connection.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "net/grpc/grpc_test_server.h"
+
+namespace fairlead::net {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class GrpcConnectionTest : public GrpcServerTest {};
+
+TEST_F(GrpcConnectionTest, CallsOfOneConnectionAreAnsweredInAnyOrder) {
+  serve();
+  GrpcTestClient client(io_, address_);
+  const int first = client.begin("/hold/1", framed("1")), second = client.begin("/hold/2", framed("2"));
+  ASSERT_TRUE(wait_held(client, 2));
+  release("/hold/2", "two");
+  EXPECT_EQ(client.wait(second).body, framed("two"));
+  EXPECT_FALSE(client.call(first).is_closed);
+  release("/hold/1", "one");
+  EXPECT_EQ(client.wait(first).body, framed("one"));
+  EXPECT_THAT(disconnected_, ElementsAre());
+}
+
+TEST_F(GrpcConnectionTest, WhoCancelsIsToldOf) {
+  serve();
+  GrpcTestClient client(io_, address_);
+  const int first = client.begin("/hold/1", framed("1"));
+  const int second = client.begin("/hold/2", framed("2"));
+  ASSERT_TRUE(wait_held(client, 2));
+  client.cancel(first);
+  ASSERT_TRUE(run_until(io_, [&] { return disconnected_.size() == 1; }));
+  EXPECT_THAT(disconnected_, ElementsAre("/hold/1"));
+  release("/hold/1", "nobody wants it");
+  release("/hold/2", "two");
+  EXPECT_EQ(client.wait(second).body, framed("two"));
+}
+
+TEST_F(GrpcConnectionTest, WhoDisconnectsIsToldOf) {
+  serve();
+  GrpcTestClient client(io_, address_);
+  client.begin("/hold/1", framed("1"));
+  client.begin("/hold/2", framed("2"));
+  ASSERT_TRUE(wait_held(client, 2));
+  client.close();
+  ASSERT_TRUE(run_until(io_, [&] { return disconnected_.size() == 2; }));
+  EXPECT_EQ(server_->connections(), 0u);
+  release("/hold/1", "nobody wants it");
+}
+
+TEST_F(GrpcConnectionTest, OfManyCallsAtOnceOthersHaveTheirTurns) {
+  serve({.calls_per_turn = 2});
+  GrpcTestClient client(io_, address_);
+  std::vector<int> ids;
+  for (int i = 0; i < 50; ++i) ids.push_back(client.begin("/p.S/M", framed(std::to_string(i))));
+  for (int i = 0; i < 50; ++i) EXPECT_THAT(client.wait(ids[i]).body, HasSubstr("localhost " + std::to_string(i)));
+}
+
+TEST_F(GrpcConnectionTest, MoreCallsThanMayBeWait) {
+  serve({.calls = 2});
+  GrpcTestClient client(io_, address_);
+  turn(client);  // the settings of the server arrive
+  std::vector<int> ids;
+  for (int i = 0; i < 4; ++i) ids.push_back(client.begin(fmt::format("/hold/{}", i), framed("")));
+  ASSERT_TRUE(wait_held(client, 2));
+  turn(client);
+  EXPECT_EQ(held_.size(), 2u);
+  release("/hold/0", "");
+  release("/hold/1", "");
+  ASSERT_TRUE(wait_held(client, 2));
+  EXPECT_TRUE(held_.contains("/hold/3"));
+}
+
+TEST_F(GrpcConnectionTest, IdleConnectionsEnd) {
+  serve({.idle_timeout = std::chrono::milliseconds(50)});
+  GrpcTestClient client(io_, address_);
+  EXPECT_EQ(client.wait(client.begin("/p.S/M", framed(""))).status(), "0");
+  ASSERT_TRUE(run_until(io_, [&] {
+    client.turn();
+    return client.has_ended();
+  }));
+  EXPECT_TRUE(client.is_told_to_leave());
+  EXPECT_EQ(server_->connections(), 0u);
+}
+
+// Opening and cancelling calls costs who does it their connection, and the server nothing that lasts.
+TEST_F(GrpcConnectionTest, WhoCancelsAllTheTimeIsCutOff) {
+  serve();
+  GrpcTestClient client(io_, address_);
+  for (int i = 0; i < 5'000 && !client.has_ended(); ++i) {
+    client.cancel(client.begin("/hold/x", framed("")));
+    if (i % 50 == 0) turn(client);
+  }
+  ASSERT_TRUE(run_until(io_, [&] {
+    client.turn();
+    return client.has_ended();
+  }));
+  EXPECT_EQ(server_->connections(), 0u);
+}
+
+}  // namespace
+}  // namespace fairlead::net
