@@ -98,6 +98,7 @@ Status FrontDoor::join_cluster(const ServeOptions& options) {
                                       .runs_nothing = options.gpus == "0",
                                       .has_common_store = !options.store.empty(),
                                       .peers = std::move(peers),
+                                      .objects = &node_.objects(),
                                       .tracer = watching_.traces});
   if (!cluster) return fail(cluster.error());
   cluster_ = *std::move(cluster);
@@ -135,20 +136,19 @@ Status FrontDoor::add_edges(const ServeOptions& options) {
     std::string text = watching_.latencies->metrics(with_exemplars) + tracer_metrics(watching_.traces);
     return cluster_ ? text + peer_metrics(*cluster_) : text;
   };
-  const RunElsewhere elsewhere = common_->elsewhere();
   const OpenfaasOptions openfaas{
       .calls = {.is_open = options.open_functions,
                 .callbacks = RegistryRules::parse(options.callbacks).value_or(RegistryRules())},
       .wall_clock_ms = wall_clock_ms,
-      .elsewhere = elsewhere};
+      .elsewhere = common_->elsewhere()};
   Edge edges[] = {lambda_edge(node),
                   native_edge(io_, node, lambda_response),
                   inference_edge(node),
                   metrics_edge(node, more_metrics),
                   usage_edge(*watching_.usage),
                   warmth_edge([this] { return NodeWarmth(node_).views(); }, monotonic_now),
-                  key_edge(*keys_, elsewhere, publish_),
-                  secret_edge(common_->secrets(), elsewhere, wall_clock_ms),
+                  key_edge(*keys_, common_->elsewhere(), publish_),
+                  secret_edge(common_->secrets(), common_->elsewhere(), wall_clock_ms),
                   console_edge(io_, node, {keys_->keyring(), node_.requests(), wall_clock_ms}),
                   openfaas_edge(io_, node, common_->secrets(), openfaas)};
   if (Status added = cluster_ ? router_.add(peers_edge(*cluster_)) : Status(); !added) return added;

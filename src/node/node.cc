@@ -149,7 +149,7 @@ Status Node::open() {
                                                invocations_, options_.failure_words, [this] { note_drained(); });
   auto objects = ObjectStore::open(io_, options_.objects);
   if (!objects) return fail(objects.error());
-  objects_ = *std::move(objects);
+  objects_ = std::make_unique<ClusterObjectStore>(*std::move(objects));
   programs_->set_objects(std::make_unique<ObjectSockets>(io_, *objects_, options_.state_dir + "/run"));
   const auto is_kernel_task = [this](const std::string& name) {
     const RegisteredFunction* function = functions_.find(name);

@@ -44,7 +44,7 @@
 #include "node/task_requests.h"
 #include "node/tenants.h"
 #include "node/worker.h"
-#include "store/object_store.h"
+#include "store/cluster_object_store.h"
 #include "store/store.h"
 
 namespace fairlead {
@@ -128,7 +128,7 @@ class Node final : public NodeService {
   void delete_function(std::string name, std::function<void(Status)> done) override;
   void set_reserved_concurrency(std::string name, std::optional<int> limit, Callback<FunctionRecord> done) override;
 
-  ObjectStore& objects() override { return *objects_; }
+  ClusterObjectStore& objects() override { return *objects_; }
   GraphService& graphs() override { return *graphs_; }
   EventService& event_service() override { return *events_; }
   ScalingService& scaling() override { return *scaling_; }
@@ -197,7 +197,7 @@ class Node final : public NodeService {
 
   std::unique_ptr<GpuSharing> sharing_;  // goes after the instances, which are clients of its daemons
 
-  std::unique_ptr<ObjectStore> objects_;  // goes after the sockets that sandboxes have to it
+  std::unique_ptr<ClusterObjectStore> objects_;  // goes after the sockets that sandboxes have to it
 
   // Last, so that they go first: their callbacks use everything above.
   std::unique_ptr<ProgramRunner> programs_;

@@ -74,6 +74,8 @@ class FileObjectStore final : public ObjectStore {
   std::vector<ObjectInfo> list(const std::string& tenant, const std::string& prefix, const std::string& after,
                                std::size_t limit) const override;
   Status remove(const ObjectName& name) override;
+  void locate(const ObjectName& name, Callback<ObjectInfo> done) override;
+  void remove_everywhere(const ObjectName& name, std::function<void(Status)> done) override;
   Result<std::string> content_dir(const std::string& tenant) override {
     if (Status valid = validate_tenant(tenant); !valid) return fail(valid.error());
     return contents_.files().make_content_dir(tenant);
@@ -631,6 +633,16 @@ Status FileObjectStore::remove(const ObjectName& name) {
   answer_waiters(entry, fail(Errc::kNotFound, "{} was deleted", text_of(name)));
   entries_.erase(it);
   return {};
+}
+
+void FileObjectStore::locate(const ObjectName& name, Callback<ObjectInfo> done) {
+  answer(std::move(done), info(name));
+}
+
+void FileObjectStore::remove_everywhere(const ObjectName& name, std::function<void(Status)> done) {
+  boost::asio::post(io_, [life = life_.watch(), done = std::move(done), removed = remove(name)] {
+    if (!life.ended()) done(removed);
+  });
 }
 
 ObjectStore::Usage FileObjectStore::usage() const {

@@ -51,6 +51,7 @@ struct ObjectInfo {
   std::int64_t created_ms = 0, last_used_ms = 0;  // since 1970
   std::optional<std::int64_t> expires_ms;         // lifetime; empty: until deleted
   std::string path;  // kSealed: a file that local clients may map; kPending after create(): the one to write
+  std::string node;  // the other node that has it; empty: this one
 };
 
 // A sealed object. The descriptor stays readable when the object is deleted or spilled meanwhile.
@@ -123,6 +124,10 @@ class ObjectStore {
   virtual std::vector<ObjectInfo> list(const std::string& tenant, const std::string& prefix, const std::string& after,
                                        std::size_t limit) const = 0;  // by key
   virtual Status remove(const ObjectName& name) = 0;
+
+  // The same of all nodes that this one asks (store/cluster_object_store.h); of this one alone, where it asks nobody.
+  virtual void locate(const ObjectName& name, Callback<ObjectInfo> done) = 0;
+  virtual void remove_everywhere(const ObjectName& name, std::function<void(Status)> done) = 0;
 
   // The folder of a tenant's sealed objects in memory, to be shown to its functions.
   virtual Result<std::string> content_dir(const std::string& tenant) = 0;

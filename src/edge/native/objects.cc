@@ -135,10 +135,12 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
   }
 
   void remove(RouteCall call) const {
-    if (Status removed = objects_.remove(name_of(call)); !removed) {
-      return respond_error(std::move(call.exchange), removed.error());
-    }
-    call.exchange.respond({.status = 204});
+    const ObjectName name = name_of(call);
+    auto exchange = std::make_shared<net::HttpExchange>(std::move(call.exchange));
+    objects_.remove_everywhere(name, [exchange](const Status& removed) {
+      if (!removed) return respond_error(std::move(*exchange), removed.error());
+      exchange->respond({.status = 204});
+    });
   }
 
   void list(RouteCall call) const {
@@ -181,11 +183,14 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
   std::string tenant_of(RouteCall& call) const { return access_.tenant ? *access_.tenant : tenant_named_by(call); }
 
   void describe(RouteCall call, bool is_head) const {
-    const auto info = objects_.info(name_of(call));
-    if (!info) return respond_error(std::move(call.exchange), info.error());
+    const ObjectName name = name_of(call);
     const bool is_local = call.exchange.request().peer_is_local();
-    if (!is_head) return respond_json(std::move(call.exchange), 200, json_of(*info, is_local));
-    call.exchange.respond({.status = 200, .headers = headers_of(*info)});
+    auto exchange = std::make_shared<net::HttpExchange>(std::move(call.exchange));
+    objects_.locate(name, [self = shared_from_this(), exchange, is_local, is_head](const Result<ObjectInfo>& info) {
+      if (!info) return respond_error(std::move(*exchange), info.error());
+      if (!is_head) return respond_json(std::move(*exchange), 200, self->json_of(*info, is_local));
+      exchange->respond({.status = 200, .headers = headers_of(*info)});
+    });
   }
 
   ObjectStore::Callback<ObjectInfo> answer_with_info(RouteCall call, unsigned status) const {
@@ -208,17 +213,20 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
                 {"created_ms", info.created_ms}, {"last_used_ms", info.last_used_ms}};
     if (!info.content.empty()) fields["content"] = hex_of(info.content);
     if (!info.failure.empty()) fields["failure"] = info.failure;
+    if (!info.node.empty()) fields["node"] = info.node;
     if (info.expires_ms) fields["expires_ms"] = *info.expires_ms;
     if (is_local && !info.path.empty()) fields["path"] = path_for_client(info);
     return fields;
   }
 
   static std::vector<net::Header> headers_of(const ObjectInfo& info) {
-    return {{"Content-Type", "application/octet-stream"},
-            {"Accept-Ranges", "bytes"},
-            {"X-Fairlead-Object-State", std::string(object_state_name(info.state))},
-            {"X-Fairlead-Object-Bytes", std::to_string(info.bytes.count())},
-            {"X-Fairlead-Object-Content", hex_of(info.content)}};
+    std::vector<net::Header> headers = {{"Content-Type", "application/octet-stream"},
+                                        {"Accept-Ranges", "bytes"},
+                                        {"X-Fairlead-Object-State", std::string(object_state_name(info.state))},
+                                        {"X-Fairlead-Object-Bytes", std::to_string(info.bytes.count())},
+                                        {"X-Fairlead-Object-Content", hex_of(info.content)}};
+    if (!info.node.empty()) headers.push_back({"X-Fairlead-Object-Node", info.node});
+    return headers;
   }
 
   Error too_large_to_send(const ObjectInfo& info) const {

@@ -52,12 +52,14 @@ TEST_F(GrpcConnectionTest, WhoDisconnectsIsToldOf) {
   release("/hold/1", "nobody wants it");
 }
 
-TEST_F(GrpcConnectionTest, OfManyCallsAtOnceOthersHaveTheirTurns) {
+TEST_F(GrpcConnectionTest, BetweenCallsOthersHaveTheirTurns) {
   serve({.calls_per_turn = 2});
   GrpcTestClient client(io_, address_);
-  std::vector<int> ids;
+  std::vector<int> ids = {client.begin("/first", framed(""))};
   for (int i = 0; i < 50; ++i) ids.push_back(client.begin("/p.S/M", framed(std::to_string(i))));
-  for (int i = 0; i < 50; ++i) EXPECT_THAT(client.wait(ids[i]).body, HasSubstr("localhost " + std::to_string(i)));
+  for (int i = 0; i < 50; ++i) EXPECT_THAT(client.wait(ids[i + 1]).body, HasSubstr("localhost " + std::to_string(i)));
+  const auto other = std::ranges::find(targets_, "somebody else");
+  EXPECT_LT(other - targets_.begin(), 20) << "calls of 51 that came at once";
 }
 
 TEST_F(GrpcConnectionTest, MoreCallsThanMayBeWait) {

@@ -88,7 +88,6 @@ void GrpcStream::give_up() {
 
 void GrpcStream::refuse(GrpcFailure failure) {
   forget_request();
-  lease_.release();
   answer({.status = failure.status, .message = std::move(failure.text)});
 }
 

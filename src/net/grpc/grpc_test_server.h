@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <boost/asio/post.hpp>
 #include <map>
 #include <memory>
 #include <string>
@@ -41,6 +42,7 @@ class GrpcServerTest : public ::testing::Test {
       return;
     }
     if (target == "/drop") return;
+    if (target == "/first") boost::asio::post(io_, [this] { targets_.emplace_back("somebody else"); });
     if (target.starts_with("/status/")) {
       return exchange.respond(
           {.status = static_cast<unsigned>(std::stoi(target.substr(8))), .body = "it is 5 % off\n"});

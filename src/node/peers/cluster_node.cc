@@ -132,6 +132,9 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::create(boost::asio::io_context
   if (!peers) return fail(peers.error());
   cluster->peers_ = *std::move(peers);
   cluster->sync_->connect(*cluster->peers_);
+  if (options.objects != nullptr) {
+    cluster->peer_objects_ = std::make_unique<PeerObjects>(io, *cluster->peers_, *options.objects);
+  }
   return cluster;
 }
 

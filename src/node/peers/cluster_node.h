@@ -22,6 +22,7 @@
 #include "net/http_server.h"
 #include "node/peers/function_sync.h"
 #include "node/peers/load_count.h"
+#include "node/peers/peer_objects.h"
 #include "node/peers/peers.h"
 #include "node/traces/tracer.h"
 
@@ -32,7 +33,8 @@ struct ClusterOptions {
   bool runs_nothing = false;
   bool has_common_store = false;  // then functions come by that
   PeersOptions peers;
-  Tracer* tracer = nullptr;  // outlives the node; null: no traces
+  ClusterObjectStore* objects = nullptr;  // the node's, which outlives it; null: objects stay where they are made
+  Tracer* tracer = nullptr;               // outlives the node; null: no traces
 };
 
 class ClusterNode final : public NodeService {
@@ -53,6 +55,7 @@ class ClusterNode final : public NodeService {
 
   Peers& peers() { return *peers_; }
   FunctionSync& functions() { return *sync_; }
+  PeerObjects* peer_objects() { return peer_objects_.get(); }  // null: objects stay where they are made
   const std::string& name() const { return peers_->name(); }
   bool runs_nothing() const { return runs_nothing_; }
   bool is_draining() const { return drain_number_.has_value(); }
@@ -134,6 +137,7 @@ class ClusterNode final : public NodeService {
   LoadCount load_count_;
   std::unique_ptr<FunctionSync> sync_;
   std::unique_ptr<Peers> peers_;
+  std::unique_ptr<PeerObjects> peer_objects_;
   std::unordered_map<std::uint64_t, double> seconds_;  // GPU time of a call, by function: a moving mean
   struct {
     std::size_t under_way = 0;

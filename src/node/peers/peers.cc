@@ -18,6 +18,7 @@ constexpr Duration kDeadPeriod = std::chrono::seconds(1);  // between two looks 
 constexpr Duration kAskedLately = std::chrono::milliseconds(50);
 constexpr Duration kResolvePeriod = std::chrono::seconds(5);
 constexpr std::size_t kTalkConnections = 4;
+constexpr std::size_t kObjectConnections = 16;        // nobody's calls, nor the nodes' own talk, wait for objects
 constexpr std::size_t kMostFunctionBytes = 64 << 20;  // an answer with a function's code
 
 }  // namespace
@@ -27,7 +28,7 @@ struct Peers::Peer {
   bool is_listed = false;
   bool is_self = false;  // this node, in its own list
   NodeId node;           // none: it never said its name
-  std::unique_ptr<PeerLink> calls, talk;
+  std::unique_ptr<PeerLink> calls, talk, objects;
   bool is_exchanging = false, is_resolving = false;
   Instant asked_at{}, heard_at{}, resolved_at{};
   bool thought_dead = false;  // its last word was one of an incarnation that is over here
@@ -87,9 +88,12 @@ Status Peers::add(net::Endpoint endpoint, bool is_listed) {
   PeerLinkOptions talk = calls;
   talk.most_connections = kTalkConnections;
   talk.response_bytes = kMostFunctionBytes;
+  PeerLinkOptions objects = calls;
+  objects.most_connections = kObjectConnections;
   const net::TlsTrust* const trust = trust_ ? &*trust_ : nullptr;
   peer->calls = std::make_unique<PeerLink>(io_, endpoint, trust, seal_, std::move(calls), greeted_by);
   peer->talk = std::make_unique<PeerLink>(io_, endpoint, trust, seal_, std::move(talk), greeted_by);
+  peer->objects = std::make_unique<PeerLink>(io_, endpoint, trust, seal_, std::move(objects), greeted_by);
   peers_.push_back(std::move(peer));
   resolve(*peers_.back());
   return {};
@@ -100,6 +104,7 @@ void Peers::resolve(Peer& peer) {
   const auto use = [](Peer& of, const net::SocketAddress& address) {
     of.calls->set_address(address);
     of.talk->set_address(address);
+    of.objects->set_address(address);
   };
   if (const auto literal = net::parse_socket_address(peer.endpoint.authority)) return use(peer, *literal);
   const Instant now = monotonic_now();
@@ -173,6 +178,10 @@ PeerLink* Peers::calls_to(NodeId node) {
   Peer* const peer = find(node);
   return peer == nullptr ? nullptr : peer->calls.get();
 }
+PeerLink* Peers::objects_of(NodeId node) {
+  Peer* const peer = find(node);
+  return peer == nullptr ? nullptr : peer->objects.get();
+}
 PeerLink* Peers::talk_to(NodeId node) {
   Peer* const peer = find(node);
   return peer == nullptr ? nullptr : peer->talk.get();
@@ -232,6 +241,7 @@ bool Peers::tick() {
     Peer* const peer = find(node);
     if (state != MemberState::kDead || peer == nullptr) continue;
     peer->calls->drop({Errc::kIo, fmt::format("node '{}' is silent and counts as dead", view_.name(node))});
+    peer->objects->drop({Errc::kIo, fmt::format("node \'{}\' is silent and counts as dead", view_.name(node))});
   }
   for (std::size_t i = 0; i < peers_.size(); ++i) {  // by index: one that answers may bring another
     if (asks(*peers_[i], now)) exchange(*peers_[i]);
@@ -375,7 +385,7 @@ std::vector<PeerStatus> Peers::status() {
       one.load_per_token = view_.load_per_token(peer->node);
     }
     one.calls = peer->calls->busy();
-    one.connections = peer->calls->connections() + peer->talk->connections();
+    one.connections = peer->calls->connections() + peer->talk->connections() + peer->objects->connections();
     one.counters = peer->counters;
     all.push_back(std::move(one));
   }

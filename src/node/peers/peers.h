@@ -81,6 +81,7 @@ class Peers {
   // Null: nobody of that name has an address here. Valid until the event loop turns.
   PeerLink* calls_to(NodeId node);
   PeerLink* talk_to(NodeId node);
+  PeerLink* objects_of(NodeId node);
   PeerCounters* counters_of(NodeId node);
   std::vector<NodeId> others_alive() const;
   void unreachable(NodeId node);

@@ -113,6 +113,15 @@ void serve_changed(ClusterNode& cluster, RouteCall call) {
   cluster.functions().pull(*node, [exchange] { exchange->respond({.status = 200}); });
 }
 
+void serve_object(ClusterNode& cluster, RouteCall call) {
+  const auto sealed = open_request(cluster, call.exchange.request(), kMostObjectHead);
+  if (!sealed) return refuse(std::move(call.exchange), sealed.error());
+  if (cluster.peer_objects() == nullptr) {
+    return refuse(std::move(call.exchange), {Errc::kNotFound, "this node shows nobody its objects"});
+  }
+  cluster.peer_objects()->serve(std::move(call.exchange), sealed->head);
+}
+
 // ---- for people
 
 // What this node has taken and not answered.
@@ -204,6 +213,7 @@ Edge peers_edge(ClusterNode& cluster) {
   add("versions", serve_versions);
   add("function", serve_function);
   add("changed", serve_changed);
+  add("object", serve_object);
   for (const bool resumes : {false, true}) {
     edge.routes.add("POST", resumes ? "/fairlead/v1/cluster/resume" : "/fairlead/v1/cluster/drain",
                     [&cluster, resumes](RouteCall call) { drain_or_resume(cluster, std::move(call), resumes); });
@@ -252,6 +262,14 @@ std::string peer_metrics(ClusterNode& cluster) {
   text += fmt::format("fairlead_peer_received_total {}\n", cluster.counters().received);
   family("fairlead_peer_functions_pulled_total", "counter", "Functions taken over from peers.");
   text += fmt::format("fairlead_peer_functions_pulled_total {}\n", cluster.functions().counters().pulled);
+  if (const PeerObjects* const objects = cluster.peer_objects()) {
+    family("fairlead_peer_objects_copied_total", "counter", "Objects of peers that were copied to this node.");
+    text += fmt::format("fairlead_peer_objects_copied_total {}\n", objects->counters().copies);
+    family("fairlead_peer_object_bytes_total", "counter", "Bytes of peers' objects that came to this node.");
+    text += fmt::format("fairlead_peer_object_bytes_total {}\n", objects->counters().bytes);
+    family("fairlead_peer_objects_failed_total", "counter", "Objects that were asked for and did not come.");
+    text += fmt::format("fairlead_peer_objects_failed_total {}\n", objects->counters().failed);
+  }
   return text;
 }
 

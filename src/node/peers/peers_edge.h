@@ -8,7 +8,7 @@
 
 namespace fairlead {
 
-// POST /fairlead/v1/peers/{hello,word,call,versions,function,changed}: sealed (peer_seal.h), whoever the connection is from. GET
+// POST /fairlead/v1/peers/{hello,word,call,versions,function,changed,object}: sealed (peer_seal.h), whoever the connection is from. GET
 // /fairlead/v1/cluster:
 // for operators and readers of all. `cluster` outlives the handlers.
 Edge peers_edge(ClusterNode& cluster);

@@ -1,0 +1,353 @@
+#include "node/peers/peer_objects.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "node/peers/fields.h"
+#include "node/peers/peer_messages.h"
+
+namespace fairlead {
+namespace {
+
+constexpr const char* kTarget = "/fairlead/v1/peers/object";
+
+// What is asked: about an object, as it is or once it can be read; for a part of it; to delete it.
+enum class Wish : char { kInfo = 'i', kOpen = 'o', kRead = 'r', kRemove = 'd' };
+
+FieldWriter question(Wish wish, const ObjectName& name) {
+  FieldWriter out;
+  out.text('w', std::string(1, static_cast<char>(wish))).text('t', name.tenant).text('k', name.key);
+  return out;
+}
+
+std::string write_info(const ObjectInfo& info) {
+  FieldWriter out;
+  out.number('b', info.bytes.count()).number('s', static_cast<int>(info.state)).text('c', info.content);
+  out.number('m', info.created_ms).number('u', info.last_used_ms);
+  if (info.expires_ms) out.number('e', *info.expires_ms);
+  return out.take();
+}
+
+Result<ObjectInfo> read_info(const ObjectName& name, std::string_view text, std::string node) {
+  const auto fields = Fields::parse(text);
+  if (!fields) return fail(fields.error());
+  const auto bytes = fields->number<std::int64_t>('b', -1), made = fields->number<std::int64_t>('m', 0),
+             used = fields->number<std::int64_t>('u', 0), expires = fields->number<std::int64_t>('e', 0);
+  const auto state = fields->number<int>('s', -1);
+  for (const auto* number : {&bytes, &made, &used, &expires}) {
+    if (!*number) return fail(number->error());
+  }
+  if (!state) return fail(state.error());
+  if (*bytes < 0 || *state < 0 || *state > static_cast<int>(ObjectState::kFailed)) {
+    return fail(Errc::kCorrupt, "node '{}' says nothing of use about object '{}'", node, name.key);
+  }
+  ObjectInfo info{.name = name,
+                  .bytes = Bytes(*bytes),
+                  .state = static_cast<ObjectState>(*state),
+                  .content = std::string(fields->text('c')),
+                  .created_ms = *made,
+                  .last_used_ms = *used};
+  if (fields->has('e')) info.expires_ms = *expires;
+  info.node = std::move(node);
+  return info;
+}
+
+Error nobody_has(const ObjectName& name, std::size_t answered, const std::vector<std::string>& silent) {
+  std::string text =
+      fmt::format("there is no object '{}' of tenant '{}' on this node nor on the {} others that answered", name.key,
+                  name.tenant, answered);
+  if (!silent.empty()) text += fmt::format("; {} did not answer", fmt::join(silent, ", "));
+  return {silent.empty() ? Errc::kNotFound : Errc::kUnavailable, std::move(text)};
+}
+
+Status write_all(int fd, std::string_view bytes, std::uint64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return fail(errno_error(errno, "a copy of an object cannot be written"));
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+    offset += static_cast<std::uint64_t>(count);
+  }
+  return {};
+}
+
+Result<std::string> read_part(const OpenObject& object, std::uint64_t offset, std::uint64_t bytes) {
+  const auto whole = static_cast<std::uint64_t>(object.info.bytes.count());
+  if (offset > whole || bytes > whole - offset || bytes > PeerObjects::kPartBytes) {
+    return fail(Errc::kInvalidArgument, "object '{}' has {} bytes; {} from {} on are asked for", object.info.name.key,
+                whole, bytes, offset);
+  }
+  std::string part(bytes, '\0');
+  std::size_t done = 0;
+  while (done < part.size()) {
+    const ssize_t count =
+        ::pread(object.memory.get(), part.data() + done, part.size() - done, static_cast<off_t>(offset + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return fail(Errc::kIo, "object '{}' cannot be read at {}", object.info.name.key, offset + done);
+    done += static_cast<std::size_t>(count);
+  }
+  return part;
+}
+
+void refuse(net::HttpExchange exchange, const Error& error) {
+  exchange.respond({.status = error.code == Errc::kNotFound ? 404U : 503U, .body = write_error(error)});
+}
+
+}  // namespace
+
+// One question to all: the first that says yes is believed.
+struct PeerObjects::Search {
+  ObjectName name;
+  ObjectStore::Callback<ObjectInfo> done;  // empty: it is answered
+  bool takes_all = false;                  // the answer is for when all have answered
+  std::size_t left = 0, answered = 0;
+  std::optional<ObjectInfo> found;
+  std::vector<std::string> silent;
+};
+
+struct PeerObjects::Copy {
+  ObjectName name;
+  Duration patience;
+  std::function<void(Status)> done;
+  NodeId from{};
+  ObjectInfo info;
+  UniqueFd memory;
+  std::uint64_t offset = 0;
+  bool is_second = false;  // another node is asked, as one has ended
+};
+
+PeerObjects::PeerObjects(boost::asio::io_context& io, Peers& peers, ClusterObjectStore& store)
+    : io_(io), peers_(peers), store_(store) {
+  store_.set_elsewhere(this);
+}
+
+PeerObjects::~PeerObjects() {
+  store_.set_elsewhere(nullptr);
+}
+
+void PeerObjects::ask(NodeId node, std::string head, Duration patience, std::function<void(Result<std::string>)> done) {
+  PeerLink* const link = peers_.objects_of(node);
+  if (link == nullptr) return done(fail(Errc::kUnavailable, "node '{}' has no address here", peers_.view().name(node)));
+  link->send({.target = kTarget, .head = std::move(head), .body = {}, .patience = patience},
+             [done = std::move(done)](Result<net::ClientResponse> answer) {
+               if (!answer) return done(fail(std::move(answer.error())));
+               if (answer->status != 200) return done(fail(read_error(answer->body)));
+               done(std::move(answer->body));
+             });
+}
+
+// ---- who has it
+
+void PeerObjects::ask_all(const SearchPtr& search, std::string head) {
+  const std::vector<NodeId> others = peers_.others_alive();
+  search->left = others.size() + 1;  // and this loop
+  const auto one_less = [search] {
+    if (--search->left > 0 || !search->done) return;
+    const auto done = std::exchange(search->done, nullptr);
+    search->found ? done(*std::move(search->found))
+                  : done(fail(nobody_has(search->name, search->answered, search->silent)));
+  };
+  for (const NodeId node : others) {
+    std::string name(peers_.view().name(node));
+    ask(node, head, kFindPatience, [search, one_less, name = std::move(name)](Result<std::string> text) {
+      auto info = text ? read_info(search->name, *text, name) : Result<ObjectInfo>(fail(std::move(text.error())));
+      if (info || info.error().code == Errc::kNotFound) {
+        ++search->answered;
+      } else {
+        search->silent.push_back(name);
+      }
+      if (info && !search->found) search->found = *std::move(info);
+      if (search->found && search->done && !search->takes_all) {
+        std::exchange(search->done, nullptr)(*search->found);
+      }
+      one_less();
+    });
+  }
+  one_less();
+}
+
+void PeerObjects::in_turn(const std::string& tenant, std::function<void()> work,
+                          const std::function<void(Error)>& refused) {
+  if (turns_.begin(tenant, [this, work = std::move(work)] { boost::asio::post(io_, life_.guarded(work)); })) return;
+  boost::asio::post(io_, life_.guarded([refused, tenant] {
+    refused({Errc::kResourceExhausted,
+             fmt::format("{} objects of tenant '{}' are being looked for at other nodes; no more are: try again later",
+                         kMostWaiting, tenant)});
+  }));
+}
+
+void PeerObjects::find(const ObjectName& name, ObjectStore::Callback<ObjectInfo> done) {
+  const auto search = std::make_shared<Search>();
+  search->name = name;
+  search->done = [this, done](Result<ObjectInfo> found) {
+    turns_.end();
+    done(std::move(found));
+  };
+  in_turn(
+      name.tenant, [this, search] { ask_all(search, question(Wish::kInfo, search->name).take()); },
+      [done](Error error) { done(fail(std::move(error))); });
+}
+
+void PeerObjects::remove(const ObjectName& name, std::function<void(Status)> done) {
+  const auto search = std::make_shared<Search>();
+  search->name = name;
+  search->takes_all = true;
+  search->done = [this, done](const Result<ObjectInfo>& found) {
+    turns_.end();
+    done(found ? Status() : Status(fail(found.error())));
+  };
+  in_turn(
+      name.tenant, [this, search] { ask_all(search, question(Wish::kRemove, search->name).take()); },
+      [done](Error error) { done(fail(std::move(error))); });
+}
+
+// ---- a copy
+
+void PeerObjects::fetch(const ObjectName& name, Duration patience, std::function<void(Status)> done) {
+  const auto copy = std::make_shared<Copy>();
+  copy->name = name;
+  copy->patience = patience;
+  copy->done = std::move(done);
+  in_turn(
+      name.tenant, [this, copy] { begin(copy); }, [copy](Error error) { copy->done(fail(std::move(error))); });
+}
+
+void PeerObjects::begin(const CopyPtr& copy) {
+  const auto search = std::make_shared<Search>();
+  search->name = copy->name;
+  search->done = [this, copy](const Result<ObjectInfo>& found) {
+    if (!found) return end(copy, fail(found.error()));
+    const auto node = peers_.view().find(found->node);
+    if (!node) return end(copy, fail(Errc::kUnavailable, "node '{}' is gone", found->node));
+    copy->from = *node;
+    open_there(copy);
+  };
+  ask_all(search, question(Wish::kInfo, copy->name).take());
+}
+
+// It may be pending there, on a device, or on a disk.
+void PeerObjects::open_there(const CopyPtr& copy) {
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(copy->patience).count();
+  ask(copy->from, question(Wish::kOpen, copy->name).number('p', ms).take(), copy->patience + kReadPatience,
+      [this, copy](Result<std::string> text) {
+        if (!text) return lost(copy, text.error());
+        const auto info = read_info(copy->name, *text, std::string(peers_.view().name(copy->from)));
+        if (!info) return lost(copy, info.error());
+        write_here(copy, *info);
+      });
+}
+
+void PeerObjects::write_here(const CopyPtr& copy, const ObjectInfo& info) {
+  if (copy->memory.get() >= 0) {  // by a node that has ended: another one goes on with it
+    if (info.content != copy->info.content || info.bytes != copy->info.bytes) {
+      return end(copy, fail(Errc::kUnavailable, "object '{}' is another one on node '{}'", copy->name.key, info.node));
+    }
+    return next_part(copy);
+  }
+  copy->info = info;
+  store_.here().create(copy->name, info.bytes, kCopyLifetime, life_.guarded([this, copy](Result<UniqueFd> memory) {
+    if (!memory) {
+      // Somebody writes one of this name here, meanwhile.
+      const bool is_here = memory.error().code == Errc::kAlreadyExists;
+      return end(copy, is_here ? Status() : Status(fail(memory.error())));
+    }
+    copy->memory = *std::move(memory);
+    next_part(copy);
+  }));
+}
+
+void PeerObjects::next_part(const CopyPtr& copy) {
+  const auto whole = static_cast<std::uint64_t>(copy->info.bytes.count());
+  if (copy->offset == whole) return seal(copy);
+  const std::uint64_t bytes = std::min<std::uint64_t>(kPartBytes, whole - copy->offset);
+  ask(copy->from, question(Wish::kRead, copy->name).number('o', copy->offset).number('n', bytes).take(), kReadPatience,
+      [this, copy, bytes](Result<std::string> part) {
+        if (part && part->size() != bytes) {
+          part = fail(Errc::kCorrupt, "{} bytes came of the {} that were asked for", part->size(), bytes);
+        }
+        take_part(copy, std::move(part));
+      });
+}
+
+void PeerObjects::take_part(const CopyPtr& copy, Result<std::string> part) {
+  if (!part) return lost(copy, part.error());
+  if (Status written = write_all(copy->memory.get(), *part, copy->offset); !written) return end(copy, written);
+  copy->offset += part->size();
+  counters_.bytes += part->size();
+  next_part(copy);
+}
+
+void PeerObjects::seal(const CopyPtr& copy) {
+  copy->memory = UniqueFd();
+  store_.here().seal(copy->name, life_.guarded([this, copy](const Result<ObjectInfo>& sealed) {
+    if (!sealed) return end(copy, fail(sealed.error()));
+    if (sealed->content != copy->info.content) {
+      (void)store_.here().remove(copy->name).has_value();
+      return end(copy, fail(Errc::kCorrupt, "object '{}' came from node '{}' as another one", copy->name.key,
+                            peers_.view().name(copy->from)));
+    }
+    ++counters_.copies;
+    end(copy, {});
+  }));
+}
+
+// Where another node has it too, that one goes on where the first one has ended.
+void PeerObjects::lost(const CopyPtr& copy, const Error& error) {
+  const std::string from(peers_.view().name(copy->from));
+  spdlog::warn("peers: object '{}' of tenant '{}' does not come from '{}': {}", copy->name.key, copy->name.tenant, from,
+               error.message);
+  if (std::exchange(copy->is_second, true) || error.code == Errc::kDeadlineExceeded) {
+    return end(copy,
+               fail(error.code, "object '{}' does not come from node '{}': {}", copy->name.key, from, error.message));
+  }
+  begin(copy);
+}
+
+void PeerObjects::end(const CopyPtr& copy, const Status& status) {
+  if (!status) ++counters_.failed;
+  if (!status && copy->memory.get() >= 0) store_.here().abandon(copy->name, status.error());
+  turns_.end();
+  copy->done(status);
+}
+
+// ---- what others ask for
+
+void PeerObjects::serve(net::HttpExchange exchange, std::string_view head) {
+  const auto fields = Fields::parse(head);
+  if (!fields) return refuse(std::move(exchange), fields.error());
+  const ObjectName name{std::string(fields->text('t')), std::string(fields->text('k'))};
+  const std::string_view wish = fields->text('w');
+  ObjectStore& here = store_.here();
+  const auto info = here.info(name);
+  if (!info || info->state == ObjectState::kFailed) {
+    return refuse(std::move(exchange), {Errc::kNotFound, fmt::format("there is no object '{}' here", name.key)});
+  }
+  if (wish == "i") return exchange.respond({.status = 200, .body = write_info(*info)});
+  if (wish == "d") {
+    if (Status removed = here.remove(name); !removed) return refuse(std::move(exchange), removed.error());
+    return exchange.respond({.status = 200, .body = write_info(*info)});
+  }
+  const auto offset = fields->number<std::uint64_t>('o', 0), bytes = fields->number<std::uint64_t>('n', 0);
+  const auto patience = fields->number<std::int64_t>('p', 0);
+  if (!offset || !bytes || !patience || (wish != "o" && wish != "r")) {
+    return refuse(std::move(exchange), {Errc::kInvalidArgument, "this is no question about an object"});
+  }
+  const auto held = std::make_shared<net::HttpExchange>(std::move(exchange));  // callbacks are copied
+  here.open_object(name, std::chrono::milliseconds(std::clamp<std::int64_t>(*patience, 0, 900'000)),
+                   [held, reads = wish == "r", offset = *offset, bytes = *bytes](const Result<OpenObject>& object) {
+                     if (!object) return refuse(std::move(*held), object.error());
+                     if (!reads) return held->respond({.status = 200, .body = write_info(object->info)});
+                     auto part = read_part(*object, offset, bytes);
+                     if (!part) return refuse(std::move(*held), part.error());
+                     held->respond({.status = 200, .body = *std::move(part)});
+                   });
+}
+
+}  // namespace fairlead
