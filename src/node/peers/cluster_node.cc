@@ -122,18 +122,18 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::create(boost::asio::io_context
   cluster->forwards_.tracer = options.tracer;
   auto sync = FunctionSync::open(node, options.state_dir, options.peers.name);
   if (!sync) return fail(sync.error());
-  cluster->sync_ = *std::move(sync);
-  if (options.has_common_store) cluster->sync_->stand_aside();
+  cluster->brought_.functions = *std::move(sync);
+  if (options.has_common_store) cluster->brought_.functions->stand_aside();
   ClusterNode* const self = cluster.get();
   auto peers = Peers::create(io, std::move(options.peers),
                              {.load = [self] { return self->own_load(); },
-                              .functions = [self] { return self->sync_->digest(); },
-                              .differs = [self](NodeId peer) { self->sync_->pull(peer, nullptr); }});
+                              .functions = [self] { return self->brought_.functions->digest(); },
+                              .differs = [self](NodeId peer) { self->brought_.functions->pull(peer, nullptr); }});
   if (!peers) return fail(peers.error());
   cluster->peers_ = *std::move(peers);
-  cluster->sync_->connect(*cluster->peers_);
+  cluster->brought_.functions->connect(*cluster->peers_);
   if (options.objects != nullptr) {
-    cluster->peer_objects_ = std::make_unique<PeerObjects>(io, *cluster->peers_, *options.objects);
+    cluster->brought_.objects = std::make_unique<PeerObjects>(io, *cluster->peers_, *options.objects);
   }
   return cluster;
 }
@@ -313,7 +313,7 @@ void ClusterNode::run_here(const std::shared_ptr<Forward>& call) {
 }
 
 void ClusterNode::send_to(const std::shared_ptr<Forward>& call, NodeId node) {
-  PeerLink* const link = peers_->calls_to(node);
+  PeerLink* const link = peers_->link(node, PeerUse::kCalls);
   call->tried.push_back(node);
   if (link == nullptr) return place(call);
   ClusterView& view = peers_->view();
@@ -504,8 +504,8 @@ NodeService::Callback<FunctionRecord> ClusterNode::told(std::string name, std::s
   return [this, name = std::move(name), zip = std::move(zip),
           done = std::move(done)](Result<FunctionRecord> record) mutable {
     if (!record) return done(std::move(record));
-    sync_->keep_zip(record->code_sha256, std::move(zip));
-    sync_->changed(name, false, [record = *std::move(record), done] { done(record); });
+    brought_.functions->keep_zip(record->code_sha256, std::move(zip));
+    brought_.functions->changed(name, false, [record = *std::move(record), done] { done(record); });
   };
 }
 
@@ -528,7 +528,7 @@ void ClusterNode::update_config(std::string name, FunctionConfig config, Callbac
 void ClusterNode::delete_function(std::string name, std::function<void(Status)> done) {
   node_.delete_function(name, [this, name, done = std::move(done)](Status deleted) {
     if (!deleted) return done(deleted);
-    sync_->changed(name, true, [done] { done({}); });
+    brought_.functions->changed(name, true, [done] { done({}); });
   });
 }
 

@@ -54,8 +54,12 @@ class ClusterNode final : public NodeService {
   void when_idle(std::function<void()> callback);
 
   Peers& peers() { return *peers_; }
-  FunctionSync& functions() { return *sync_; }
-  PeerObjects* peer_objects() { return peer_objects_.get(); }  // null: objects stay where they are made
+  // What is brought from node to node.
+  struct Brought {
+    std::unique_ptr<FunctionSync> functions;
+    std::unique_ptr<PeerObjects> objects;  // null: they stay where they are made
+  };
+  const Brought& brought() const { return brought_; }
   const std::string& name() const { return peers_->name(); }
   bool runs_nothing() const { return runs_nothing_; }
   bool is_draining() const { return drain_number_.has_value(); }
@@ -135,9 +139,8 @@ class ClusterNode final : public NodeService {
   } absent_;
   GraphService* graphs_;
   LoadCount load_count_;
-  std::unique_ptr<FunctionSync> sync_;
+  Brought brought_;
   std::unique_ptr<Peers> peers_;
-  std::unique_ptr<PeerObjects> peer_objects_;
   std::unordered_map<std::uint64_t, double> seconds_;  // GPU time of a call, by function: a moving mean
   struct {
     std::size_t under_way = 0;

@@ -302,9 +302,9 @@ TEST_F(ClusterNodeTest, AnotherKeyIsNoPeer) {
 TEST_F(ClusterNodeTest, VersionsOutliveAStart) {
   join_both();
   deploy(a_, "f");
-  const std::uint64_t digest = a_.cluster->functions().digest();
+  const std::uint64_t digest = a_.cluster->brought().functions->digest();
   EXPECT_EQ(FunctionSync::open(a_.node, a_.folder / "", "a").value()->digest(), digest);
-  EXPECT_EQ(g_.cluster->functions().digest(), digest);
+  EXPECT_EQ(g_.cluster->brought().functions->digest(), digest);
 }
 
 TEST_F(ClusterNodeTest, AGatewayRunsNoTasksAndNoGraphs) {

@@ -168,7 +168,7 @@ void FunctionSync::changed(const std::string& function, bool is_deleted, std::fu
       }
       if (--*left == 0) done();
     };
-    PeerLink* const link = peers_->talk_to(peer);
+    PeerLink* const link = peers_->link(peer, PeerUse::kTalk);
     if (link == nullptr) {
       if (--*left == 0) done();
       continue;
@@ -198,7 +198,7 @@ void FunctionSync::pull(NodeId peer, std::function<void()> done) {
 
 void FunctionSync::ask_versions(const std::shared_ptr<Pull>& pull) {
   pull->again = false;
-  PeerLink* const link = peers_->talk_to(pull->peer);
+  PeerLink* const link = peers_->link(pull->peer, PeerUse::kTalk);
   if (link == nullptr) return end(pull);
   link->send({.target = kVersionsTarget, .head = {}, .body = {}, .patience = kPatience},
              [this, pull](Result<net::ClientResponse> answer) {
@@ -237,7 +237,7 @@ bool FunctionSync::begin(const std::shared_ptr<Pull>& pull, const std::string& n
     });
     return true;
   }
-  PeerLink* const link = peers_->talk_to(pull->peer);
+  PeerLink* const link = peers_->link(pull->peer, PeerUse::kTalk);
   if (link == nullptr) return false;
   link->send({.target = kFunctionTarget, .head = name, .body = {}, .patience = kPullPatience},
              [this, pull, name](Result<net::ClientResponse> answer) { take(pull, name, std::move(answer)); });

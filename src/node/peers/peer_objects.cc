@@ -133,7 +133,7 @@ PeerObjects::~PeerObjects() {
 }
 
 void PeerObjects::ask(NodeId node, std::string head, Duration patience, std::function<void(Result<std::string>)> done) {
-  PeerLink* const link = peers_.objects_of(node);
+  PeerLink* const link = peers_.link(node, PeerUse::kObjects);
   if (link == nullptr) return done(fail(Errc::kUnavailable, "node '{}' has no address here", peers_.view().name(node)));
   link->send({.target = kTarget, .head = std::move(head), .body = {}, .patience = patience},
              [done = std::move(done)](Result<net::ClientResponse> answer) {

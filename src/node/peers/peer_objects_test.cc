@@ -105,10 +105,10 @@ TEST_F(PeerObjectsTest, AnObjectOfOneNodeIsReadAtAnother) {
   ASSERT_TRUE(copy) << "it stays";
   EXPECT_EQ(copy->content, b_.store->info(kX)->content);
   EXPECT_TRUE(copy->expires_ms);
-  EXPECT_EQ(a_.cluster->peer_objects()->counters().copies, 1u);
-  EXPECT_EQ(a_.cluster->peer_objects()->counters().bytes, bytes.size());
+  EXPECT_EQ(a_.cluster->brought().objects->counters().copies, 1u);
+  EXPECT_EQ(a_.cluster->brought().objects->counters().bytes, bytes.size());
   EXPECT_EQ(*open(a_), bytes);
-  EXPECT_EQ(a_.cluster->peer_objects()->counters().copies, 1u) << "not again";
+  EXPECT_EQ(a_.cluster->brought().objects->counters().copies, 1u) << "not again";
 }
 
 TEST_F(PeerObjectsTest, OneWithoutBytesIsOne) {
@@ -157,7 +157,7 @@ TEST_F(PeerObjectsTest, ACopyThatDoesNotComeLeavesNothing) {
   const auto read = open(a_);
   ASSERT_FALSE(read);
   EXPECT_FALSE(a_.store->info(kX).has_value() && a_.store->info(kX)->state == ObjectState::kSealed);
-  EXPECT_EQ(a_.cluster->peer_objects()->counters().failed, 1u);
+  EXPECT_EQ(a_.cluster->brought().objects->counters().failed, 1u);
   b_.dies_after = std::nullopt;
   until([&] { return a_.cluster->peers().others_alive().size() == 2; });
   const auto later = open(a_);

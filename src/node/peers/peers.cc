@@ -18,7 +18,7 @@ constexpr Duration kDeadPeriod = std::chrono::seconds(1);  // between two looks 
 constexpr Duration kAskedLately = std::chrono::milliseconds(50);
 constexpr Duration kResolvePeriod = std::chrono::seconds(5);
 constexpr std::size_t kTalkConnections = 4;
-constexpr std::size_t kObjectConnections = 16;        // nobody's calls, nor the nodes' own talk, wait for objects
+constexpr std::size_t kObjectConnections = 16;
 constexpr std::size_t kMostFunctionBytes = 64 << 20;  // an answer with a function's code
 
 }  // namespace
@@ -174,17 +174,15 @@ void Peers::note(Peer& peer, const Error& error) {
   spdlog::warn("peers: {}", error.message);
 }
 
-PeerLink* Peers::calls_to(NodeId node) {
+PeerLink* Peers::link(NodeId node, PeerUse use) {
   Peer* const peer = find(node);
-  return peer == nullptr ? nullptr : peer->calls.get();
-}
-PeerLink* Peers::objects_of(NodeId node) {
-  Peer* const peer = find(node);
-  return peer == nullptr ? nullptr : peer->objects.get();
-}
-PeerLink* Peers::talk_to(NodeId node) {
-  Peer* const peer = find(node);
-  return peer == nullptr ? nullptr : peer->talk.get();
+  if (peer == nullptr) return nullptr;
+  switch (use) {
+    case PeerUse::kCalls: return peer->calls.get();
+    case PeerUse::kTalk: return peer->talk.get();
+    case PeerUse::kObjects: return peer->objects.get();
+  }
+  return nullptr;
 }
 PeerCounters* Peers::counters_of(NodeId node) {
   Peer* const peer = find(node);

@@ -65,6 +65,9 @@ struct PeerStatus {
   PeerCounters counters;
 };
 
+// Each has connections of its own: nobody's calls, nor the nodes' talk, wait for an object.
+enum class PeerUse { kCalls, kTalk, kObjects };
+
 class Peers {
  public:
   // kInvalidArgument: a peer's address, or what cannot be trusted. Starts nothing yet.
@@ -79,9 +82,7 @@ class Peers {
   std::string own_word();  // for an answer of 421
 
   // Null: nobody of that name has an address here. Valid until the event loop turns.
-  PeerLink* calls_to(NodeId node);
-  PeerLink* talk_to(NodeId node);
-  PeerLink* objects_of(NodeId node);
+  PeerLink* link(NodeId node, PeerUse use);
   PeerCounters* counters_of(NodeId node);
   std::vector<NodeId> others_alive() const;
   void unreachable(NodeId node);

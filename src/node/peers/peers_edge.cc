@@ -84,14 +84,14 @@ void serve_call(ClusterNode& cluster, RouteCall call) {
 void serve_versions(ClusterNode& cluster, RouteCall call) {
   const auto sealed = open_request(cluster, call.exchange.request(), 0);
   if (!sealed) return refuse(std::move(call.exchange), sealed.error());
-  call.exchange.respond({.status = 200, .body = cluster.functions().versions_text()});
+  call.exchange.respond({.status = 200, .body = cluster.brought().functions->versions_text()});
 }
 
 void serve_function(ClusterNode& cluster, RouteCall call) {
   const auto sealed = open_request(cluster, call.exchange.request(), kMaxFunctionNameLength);
   if (!sealed) return refuse(std::move(call.exchange), sealed.error());
   const auto exchange = std::make_shared<net::HttpExchange>(std::move(call.exchange));
-  cluster.functions().pack(sealed->head, [exchange](Result<FunctionSync::Packed> packed) {
+  cluster.brought().functions->pack(sealed->head, [exchange](Result<FunctionSync::Packed> packed) {
     if (!packed) return refuse(std::move(*exchange), packed.error());
     FieldWriter out;
     out.text('h', packed->head);
@@ -104,22 +104,23 @@ void serve_changed(ClusterNode& cluster, RouteCall call) {
   const auto sealed = open_request(cluster, call.exchange.request(), 0);
   if (!sealed) return refuse(std::move(call.exchange), sealed.error());
   const auto node = cluster.peers().view().find(sealed->from);
-  if (!node || cluster.peers().talk_to(*node) == nullptr) {
+  if (!node || cluster.peers().link(*node, PeerUse::kTalk) == nullptr) {
     return refuse(
         std::move(call.exchange),
         {Errc::kUnavailable, "this node does not know where you are: list it with --peer, or say so with --advertise"});
   }
   const auto exchange = std::make_shared<net::HttpExchange>(std::move(call.exchange));
-  cluster.functions().pull(*node, [exchange] { exchange->respond({.status = 200}); });
+  cluster.brought().functions->pull(*node, [exchange] { exchange->respond({.status = 200}); });
 }
 
 void serve_object(ClusterNode& cluster, RouteCall call) {
   const auto sealed = open_request(cluster, call.exchange.request(), kMostObjectHead);
   if (!sealed) return refuse(std::move(call.exchange), sealed.error());
-  if (cluster.peer_objects() == nullptr) {
+  PeerObjects* const objects = cluster.brought().objects.get();
+  if (objects == nullptr) {
     return refuse(std::move(call.exchange), {Errc::kNotFound, "this node shows nobody its objects"});
   }
-  cluster.peer_objects()->serve(std::move(call.exchange), sealed->head);
+  objects->serve(std::move(call.exchange), sealed->head);
 }
 
 // ---- for people
@@ -261,8 +262,8 @@ std::string peer_metrics(ClusterNode& cluster) {
   family("fairlead_peer_received_total", "counter", "Calls that other gateways sent to this node, and that it ran.");
   text += fmt::format("fairlead_peer_received_total {}\n", cluster.counters().received);
   family("fairlead_peer_functions_pulled_total", "counter", "Functions taken over from peers.");
-  text += fmt::format("fairlead_peer_functions_pulled_total {}\n", cluster.functions().counters().pulled);
-  if (const PeerObjects* const objects = cluster.peer_objects()) {
+  text += fmt::format("fairlead_peer_functions_pulled_total {}\n", cluster.brought().functions->counters().pulled);
+  if (const PeerObjects* const objects = cluster.brought().objects.get()) {
     family("fairlead_peer_objects_copied_total", "counter", "Objects of peers that were copied to this node.");
     text += fmt::format("fairlead_peer_objects_copied_total {}\n", objects->counters().copies);
     family("fairlead_peer_object_bytes_total", "counter", "Bytes of peers' objects that came to this node.");
