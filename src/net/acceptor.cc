@@ -23,6 +23,7 @@ using Executor = boost::asio::io_context::executor_type;
 using Timer = boost::asio::basic_waitable_timer<std::chrono::steady_clock,
                                                 boost::asio::wait_traits<std::chrono::steady_clock>, Executor>;
 
+constexpr int kMostAtOnce = 32;  // in one turn of the event loop
 constexpr auto kAcceptRetry = std::chrono::milliseconds(100);
 
 Peer peer_behind(int fd, const sockaddr_storage& address) {
@@ -98,7 +99,8 @@ void Acceptor::accept_later(const std::shared_ptr<Listener>& listener) {
 }
 
 void Acceptor::accept_all(const std::shared_ptr<Listener>& listener) {
-  while (listener->descriptor.is_open()) {
+  for (int taken = 0; listener->descriptor.is_open(); ++taken) {
+    if (taken == kMostAtOnce) return accept_later(listener);  // others have their turn; who waits still waits then
     sockaddr_storage address{};
     socklen_t size = sizeof address;
     const int fd = ::accept4(listener->descriptor.native_handle(), reinterpret_cast<sockaddr*>(&address), &size,

@@ -1,5 +1,8 @@
 #include "store/cluster_object_store.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace fairlead {
 
 // What has failed here may be elsewhere; where it is not, this node says why it has failed.
@@ -10,22 +13,43 @@ bool ClusterObjectStore::has(const ObjectName& name) const {
 
 void ClusterObjectStore::open_object(const ObjectName& name, Duration patience, Callback<OpenObject> done) {
   const auto fetching = fetching_.find(name);
-  if (fetching != fetching_.end()) return fetching->second.push_back({patience, std::move(done)});
+  const Instant until = monotonic_now() + patience;
+  if (fetching != fetching_.end()) return fetching->second.push_back({until, std::move(done)});
   if (elsewhere_ == nullptr || has(name)) return here_->open_object(name, patience, std::move(done));
-  fetching_[name].push_back({patience, std::move(done)});
+  fetching_[name].push_back({until, std::move(done)});
+  fetch(name);
+}
+
+void ClusterObjectStore::fetch(const ObjectName& name) {
+  Instant last{};
+  for (const Reader& reader : fetching_.at(name)) last = std::max(last, reader.until);
+  const Duration patience = std::clamp<Duration>(last - monotonic_now(), Duration(0), kFetchSlice);
   elsewhere_->fetch(name, patience, [this, name](const Status& status) { fetched(name, status); });
 }
 
 // It may have been written here meanwhile, whatever became of the copy.
 void ClusterObjectStore::fetched(const ObjectName& name, const Status& status) {
-  auto readers = std::move(fetching_.extract(name).mapped());
   const bool is_here = status || here_->info(name);
+  if (!is_here && status.error().code == Errc::kDeadlineExceeded) return go_on_waiting(name, status.error());
+  auto readers = std::move(fetching_.extract(name).mapped());
   for (Reader& reader : readers) {
     if (is_here) {
-      here_->open_object(name, reader.patience, std::move(reader.done));
+      here_->open_object(name, std::max<Duration>(reader.until - monotonic_now(), Duration(0)), std::move(reader.done));
     } else if (reader.done) {
       reader.done(fail(status.error()));
     }
+  }
+}
+
+void ClusterObjectStore::go_on_waiting(const ObjectName& name, const Error& why) {
+  std::vector<Reader>& readers = fetching_.at(name);
+  const Instant now = monotonic_now();
+  const auto over = std::ranges::partition(readers, [now](const Reader& reader) { return reader.until > now; });
+  std::vector<Reader> ended(std::make_move_iterator(over.begin()), std::make_move_iterator(over.end()));
+  readers.erase(over.begin(), over.end());
+  readers.empty() || elsewhere_ == nullptr ? void(fetching_.erase(name)) : fetch(name);
+  for (Reader& reader : ended) {
+    if (reader.done) reader.done(fail(why));
   }
 }
 

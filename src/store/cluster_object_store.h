@@ -5,7 +5,8 @@
 //                            └──── no ──> others.fetch("x") ──copy──> here
 //
 // Objects do not change, so a copy is as good as the object. A key that two nodes have written is two objects: each node sees its own.
-// Who opens an object while it is on its way waits for the same copy.
+// Who opens an object while it is on its way waits for the same copy, each for as long as he said. One that is being written at the
+// other node is asked for again and again, a quarter of a second at a time.
 //
 // Threads: as ObjectStore.
 #pragma once
@@ -23,6 +24,8 @@ namespace fairlead {
 
 // How long a copy stays. Then it is fetched anew, if somebody wants it.
 inline constexpr Duration kCopyLifetime = std::chrono::hours(1);
+// How long one question waits for an object that is being written.
+inline constexpr Duration kFetchSlice = std::chrono::milliseconds(250);
 
 // Other nodes' objects. Callbacks come later, on the io_context's thread.
 class ObjectsElsewhere {
@@ -31,7 +34,7 @@ class ObjectsElsewhere {
 
   // Of one that has it. kNotFound: none of those that answered has; says who did not answer.
   virtual void find(const ObjectName& name, ObjectStore::Callback<ObjectInfo> done) = 0;
-  // Brings a copy into this node's store. One that is being written there is waited for until `patience` is over.
+  // Brings a copy into this node's store. kDeadlineExceeded: it is being written there, and was not sealed within `patience`.
   virtual void fetch(const ObjectName& name, Duration patience, std::function<void(Status)> done) = 0;
   // From all that answer. kNotFound: none of them had it.
   virtual void remove(const ObjectName& name, std::function<void(Status)> done) = 0;
@@ -77,10 +80,12 @@ class ClusterObjectStore final : public ObjectStore {
 
  private:
   struct Reader {
-    Duration patience;
+    Instant until;
     Callback<OpenObject> done;
   };
   bool has(const ObjectName& name) const;
+  void fetch(const ObjectName& name);
+  void go_on_waiting(const ObjectName& name, const Error& why);
   void fetched(const ObjectName& name, const Status& status);
 
   const std::unique_ptr<ObjectStore> here_;

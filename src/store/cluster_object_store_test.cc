@@ -20,8 +20,9 @@ class FakeElsewhere final : public ObjectsElsewhere {
     asked.push_back("find " + name.key);
     found = std::move(done);
   }
-  void fetch(const ObjectName& name, Duration, std::function<void(Status)> done) override {
+  void fetch(const ObjectName& name, Duration how_long, std::function<void(Status)> done) override {
     asked.push_back("fetch " + name.key);
+    patience = how_long;
     fetched = std::move(done);
   }
   void remove(const ObjectName& name, std::function<void(Status)> done) override {
@@ -30,9 +31,17 @@ class FakeElsewhere final : public ObjectsElsewhere {
   }
 
   std::vector<std::string> asked;
+  Duration patience{0};
   ObjectStore::Callback<ObjectInfo> found;
   std::function<void(Status)> fetched, removed;
 };
+
+// What is called may ask again, and so replace what is called.
+template <typename F, typename... Arguments>
+void call(F& callback, Arguments&&... arguments) {
+  const auto held = callback;
+  held(std::forward<Arguments>(arguments)...);
+}
 
 class ClusterObjectStoreTest : public ::testing::Test {
  protected:
@@ -97,7 +106,7 @@ TEST_F(ClusterObjectStoreTest, WhatIsNotIsFetchedOnceForAllReaders) {
   open(second);
   EXPECT_THAT(elsewhere_.asked, ElementsAre("fetch x"));
   put("x", "abc");
-  elsewhere_.fetched({});
+  call(elsewhere_.fetched, Status());
   turn_until(second);
   EXPECT_EQ(first + second, "abcabc");
 }
@@ -105,7 +114,7 @@ TEST_F(ClusterObjectStoreTest, WhatIsNotIsFetchedOnceForAllReaders) {
 TEST_F(ClusterObjectStoreTest, WhatNobodyHasIsAskedForAgain) {
   std::string bytes;
   open(bytes);
-  elsewhere_.fetched(fail(Errc::kNotFound, "nobody has it"));
+  call(elsewhere_.fetched, fail(Errc::kNotFound, "nobody has it"));
   EXPECT_EQ(bytes, "nobody has it");
   open(bytes);
   EXPECT_THAT(elsewhere_.asked, ElementsAre("fetch x", "fetch x"));
@@ -115,9 +124,27 @@ TEST_F(ClusterObjectStoreTest, WhatIsWrittenHereMeanwhileCounts) {
   std::string bytes;
   open(bytes);
   put("x", "abc");
-  elsewhere_.fetched(fail(Errc::kUnavailable, "the other node ended"));
+  call(elsewhere_.fetched, fail(Errc::kUnavailable, "the other node ended"));
   turn_until(bytes);
   EXPECT_EQ(bytes, "abc");
+}
+
+// Whoever joins waits for as long as he said, and not as whoever came first.
+TEST_F(ClusterObjectStoreTest, EachReaderHasHisOwnPatience) {
+  std::string impatient, patient;
+  open(impatient);
+  store_.open_object(kX, std::chrono::hours(1),
+                     [&](const Result<OpenObject>& object) { patient = object ? "it came" : object.error().message; });
+  call(elsewhere_.fetched, fail(Errc::kDeadlineExceeded, "it is being written"));
+  EXPECT_EQ(impatient, "it is being written");
+  EXPECT_EQ(patient, "");
+  EXPECT_THAT(elsewhere_.asked, ElementsAre("fetch x", "fetch x"));
+  EXPECT_EQ(elsewhere_.patience, kFetchSlice);
+  call(elsewhere_.fetched, fail(Errc::kDeadlineExceeded, "it is being written"));
+  put("x", "abc");
+  call(elsewhere_.fetched, Status());
+  turn_until(patient);
+  EXPECT_EQ(patient, "it came");
 }
 
 TEST_F(ClusterObjectStoreTest, WhoWaitsForAnObjectHearsOfACopy) {
@@ -125,7 +152,7 @@ TEST_F(ClusterObjectStoreTest, WhoWaitsForAnObjectHearsOfACopy) {
   store_.watch(kX, [&](const Status& status) { is_there = status.has_value(); });
   EXPECT_THAT(elsewhere_.asked, ElementsAre("fetch x"));
   put("x", "abc");
-  elsewhere_.fetched({});
+  call(elsewhere_.fetched, Status());
   turn_until(is_there);
 }
 
@@ -136,12 +163,12 @@ TEST_F(ClusterObjectStoreTest, DeletingIsForAllNodes) {
     store_.remove_everywhere(kX, [&](const Status& status) { removed.push_back(status.has_value()); });
   };
   remove();
-  elsewhere_.removed(fail(Errc::kNotFound, "nobody else had it"));
+  call(elsewhere_.removed, fail(Errc::kNotFound, "nobody else had it"));
   EXPECT_FALSE(store_.info(kX));
   remove();
-  elsewhere_.removed({});
+  call(elsewhere_.removed, Status());
   remove();
-  elsewhere_.removed(fail(Errc::kNotFound, "nobody had it"));
+  call(elsewhere_.removed, fail(Errc::kNotFound, "nobody had it"));
   EXPECT_THAT(removed, ElementsAre(true, true, false));
 }
 

@@ -587,6 +587,7 @@ void FileObjectStore::answer_waiters(Entry& entry, const Status& status) {
 
 ObjectInfo FileObjectStore::info_of(const Entry& entry) const {
   ObjectInfo info = entry.info;
+  info.serial = entry.serial;
   switch (entry.phase) {
     case Phase::kPromised:
     case Phase::kFetching: info.state = ObjectState::kOnDevice; break;

@@ -50,8 +50,9 @@ struct ObjectInfo {
   std::string failure;  // kFailed: why; the key may be used again
   std::int64_t created_ms = 0, last_used_ms = 0;  // since 1970
   std::optional<std::int64_t> expires_ms;         // lifetime; empty: until deleted
-  std::string path;  // kSealed: a file that local clients may map; kPending after create(): the one to write
-  std::string node;  // the other node that has it; empty: this one
+  std::string path;          // kSealed: a file that local clients may map; kPending after create(): the one to write
+  std::string node;          // the other node that has it; empty: this one
+  std::uint64_t serial = 0;  // tells it from another one that had this name before, for as long as the store is open
 };
 
 // A sealed object. The descriptor stays readable when the object is deleted or spilled meanwhile.

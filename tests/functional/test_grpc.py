@@ -14,6 +14,7 @@ import threading
 import pytest
 
 from conftest import BUILD, PATIENCE_S, ROOT, eventually
+from test_peers import make_cluster  # noqa: F401, a fixture
 
 numpy = pytest.importorskip("numpy")
 triton = pytest.importorskip("tritonclient.grpc", reason="pip install tritonclient[grpc]")
@@ -231,6 +232,18 @@ def test_calls_under_way_end_when_the_node_goes(node, client):
     eventually(lambda: answers)
     # Whether the call was in before the node left is the machine's choice; nothing else may have happened to it.
     assert answers[0] == 10 or answers[0].status() == "StatusCode.UNAVAILABLE", answers
+
+
+def test_a_gateway_without_gpus_serves_models_of_the_cluster(make_cluster):  # noqa: F811
+    cluster = make_cluster(("a", "g"), gateways=("g",))
+    cluster.start("a")
+    gateway = cluster.start("g", "--grpc", "127.0.0.1:0")
+    cluster.until_all_see({"a": "alive"}, ["g"])
+    cluster.nodes["a"].deploy("add", EXAMPLE)
+    with triton.InferenceServerClient(grpc_address(gateway)) as client:
+        eventually(lambda: [model.name for model in client.get_model_repository_index().models] == ["add"])
+        assert (client.infer("add", inputs(X, Y)).as_numpy("sum") == X + Y).all()
+    assert cluster.ran("g", "add") == 0
 
 
 # ---- bytes that no client sends

@@ -80,7 +80,7 @@ def closed(schema):
     {"clusterKey.secret": "key", "tls.disabled": "true", "nodes.softwareGpu": "true", "nodes.replicas": 3, "gateway.replicas": 2},
     {"clusterKey.secret": "key", "tls.issuer.name": "ca", "tls.issuer.kind": "Issuer", "tls.hosts[0]": "gpu.example"},
     {**REQUIRED, **STORE, **RAY, "podMonitor.enabled": "true", "podMonitor.tokenSecret.name": "token", "image.pullSecrets[0]": "pull",
-     "nodes.state.storageClass": "fast", "serviceAccount.annotations.a": "b", "gateway.service.type": "LoadBalancer"},
+     "nodes.state.storageClass": "fast", "serviceAccount.annotations.a": "b", "gateway.service.type": "LoadBalancer", "gateway.service.grpcPort": 8443},
 ], ids=["least", "no tls", "cert-manager", "everything"])
 def test_every_object_is_one_by_its_schema(values):
     rendered = objects(values)
@@ -92,6 +92,18 @@ def test_every_object_is_one_by_its_schema(values):
         assert one["metadata"]["labels"]["app.kubernetes.io/instance"] == "gpu", (kind, name)
         checked += 1
     assert checked >= 7
+
+
+def test_grpc_is_spoken_where_it_is_asked_for():
+    rendered = objects({**REQUIRED, "gateway.service.grpcPort": 8443})
+    assert {"name": "grpc", "port": 8443, "targetPort": "grpc"} in rendered["Service", "gpu-fairlead"]["spec"]["ports"]
+    ports = {kind: [port["name"] for port in rendered["StatefulSet", f"gpu-fairlead-{kind}"]["spec"]["template"]["spec"]["containers"][0]["ports"]]
+             for kind in ("node", "gateway")}
+    assert ports == {"node": ["api"], "gateway": ["api", "grpc"]}
+    settings = rendered["ConfigMap", "gpu-fairlead"]["data"]
+    assert tomllib.loads(settings["gateway.toml"])["serve"]["grpc"] == ["0.0.0.0:8001"]
+    assert "grpc" not in tomllib.loads(settings["node.toml"])["serve"]
+    assert "grpc" not in tomllib.loads(objects(REQUIRED)["ConfigMap", "gpu-fairlead"]["data"]["gateway.toml"])["serve"]
 
 
 def test_a_ray_cluster_is_one_by_kuberays_schema(kuberay):

@@ -95,15 +95,23 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
     if (!wait) return respond_error(std::move(call.exchange), wait.error());
     const ObjectName name = name_of(call);
     const std::string range(call.exchange.request().header("Range"));
-    if (const auto info = objects_.info(name); info && range.empty() && info->bytes > Bytes(kMaxHttpObjectBytes)) {
-      return respond_error(std::move(call.exchange), too_large_to_send(*info));
-    }
     auto exchange = std::make_shared<net::HttpExchange>(std::move(call.exchange));  // shared: callbacks are copyable
-    objects_.open_object(name, from_seconds(*wait),
-                         [self = shared_from_this(), exchange, range](const Result<OpenObject>& object) {
-                           if (!object) return respond_error(std::move(*exchange), object.error());
-                           self->send(*exchange, *object, range);
-                         });
+    const auto open = [self = shared_from_this(), exchange, range, name, wait = from_seconds(*wait)] {
+      self->objects_.open_object(name, wait, [self, exchange, range](const Result<OpenObject>& object) {
+        if (!object) return respond_error(std::move(*exchange), object.error());
+        self->send(*exchange, *object, range);
+      });
+    };
+    const auto refuse_large = [exchange, range](const Result<ObjectInfo>& info) {
+      if (!info || !range.empty() || info->bytes <= Bytes(kMaxHttpObjectBytes)) return false;
+      respond_error(std::move(*exchange), too_large_to_send(*info));
+      return true;
+    };
+    if (const auto here = objects_.info(name)) return refuse_large(here) ? void() : open();
+    // Before another node's is copied.
+    objects_.locate(name, [open, refuse_large](const Result<ObjectInfo>& info) {
+      if (!refuse_large(info)) open();
+    });
   }
 
   void post(RouteCall call) const {
@@ -229,7 +237,7 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
     return headers;
   }
 
-  Error too_large_to_send(const ObjectInfo& info) const {
+  static Error too_large_to_send(const ObjectInfo& info) {
     return {
         Errc::kTooLarge,
         fmt::format("object '{}' has {} bytes, over HTTP at most {} are sent at once: map the file that ?info names as "

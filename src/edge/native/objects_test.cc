@@ -158,6 +158,7 @@ TEST_F(ObjectRoutesTest, TheHeaderSaysWhoseUnlessTheDoorDoes) {
   exchange->target_text = "/v1/objects/a?info";
   exchange->headers = {{"X-Fairlead-Tenant", "other"}};
   door.dispatch(net::HttpExchange(exchange));
+  wait_for(*exchange);
   EXPECT_EQ("acme", exchange->json()["tenant"]);
   EXPECT_THAT(exchange->json()["path"].get<std::string>(), HasSubstr("/run/objects/content/"));
 }

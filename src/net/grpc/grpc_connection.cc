@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kInputBytes = 16 << 10;
 constexpr std::size_t kTurnBytes = 32 << 10;  // of answers go out, before others have theirs
+constexpr std::size_t kMostQueued = 256;      // frames that wait to be sent
 constexpr std::int32_t kStreamWindow = 256 << 10;
 constexpr std::int32_t kConnectionWindow = 1 << 20;
 
@@ -126,6 +127,7 @@ GrpcConnection::~GrpcConnection() {
 
 void GrpcConnection::start() {
   ++server_->connections;
+  ++server_->of_address[address_];
   FL_CHECK(nghttp2_session_server_new(&session_, GrpcCallbacks::all(), this) == 0, "no memory");
   const nghttp2_settings_entry settings[] = {
       {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, static_cast<std::uint32_t>(server_->limits.calls)},
@@ -140,6 +142,7 @@ void GrpcConnection::start() {
 void GrpcConnection::close() {
   if (std::exchange(closed_, true)) return;
   --server_->connections;
+  if (const auto same = server_->of_address.find(address_); --same->second == 0) server_->of_address.erase(same);
   hook.unlink();
   calls_.forget_arrived();
   transport_.close();
@@ -176,8 +179,14 @@ void GrpcConnection::on_tick(Instant now) {
 
 // ---- input
 
+// Each frame read may make nghttp2 answer with one: who takes no answers is not read.
+bool GrpcConnection::may_read() const {
+  if (output_.state() == GrpcOutput::State::kBlocked || calls_.has_arrived()) return false;
+  return nghttp2_session_get_outbound_queue_size(session_) < kMostQueued && nghttp2_session_want_read(session_) != 0;
+}
+
 void GrpcConnection::read() {
-  if (reading_ || closed_ || calls_.has_arrived() || nghttp2_session_want_read(session_) == 0) return;
+  if (reading_ || closed_ || !may_read()) return;
   reading_ = true;
   transport_.async_read(input_.get(), kInputBytes,
                         [self = shared_from_this()](const boost::system::error_code& error, std::size_t count) {
@@ -215,7 +224,9 @@ void GrpcConnection::go_on() {
 }
 
 void GrpcConnection::take_turn() {
+  const Instant end = monotonic_now() + server_->limits.turn;
   for (std::size_t calls = 0; calls < server_->limits.calls_per_turn && calls_.has_arrived(); ++calls) {
+    if (calls > 0 && monotonic_now() > end) break;
     const auto stream = calls_.take_arrived();
     if (stream->state() == GrpcStream::State::kArrived && server_->open) stream->hand_over(server_->handler);
     if (closed_) return;
@@ -248,7 +259,10 @@ void GrpcConnection::send_answer(GrpcStream& stream) {
   nghttp2_data_provider body{};
   body.read_callback = GrpcCallbacks::body;
   output_.wait(stream.unsent(), server_->now);
-  nghttp2_submit_response(session_, stream.id(), fields.data(), fields.size(), has_message ? &body : nullptr);
+  if (nghttp2_submit_response(session_, stream.id(), fields.data(), fields.size(), has_message ? &body : nullptr) !=
+      0) {
+    nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream.id(), NGHTTP2_INTERNAL_ERROR);
+  }
   if (!in_session_) write();
 }
 
@@ -290,7 +304,9 @@ void GrpcConnection::write() {
       output_.set_state(State::kBlocked, server_->now);
       return transport_.await_output([self = shared_from_this()](const boost::system::error_code&) {
         self->output_.set_state(State::kIdle, self->server_->now);
+        if (self->closed_) return;
         self->write();
+        self->read();
       });
   }
   // One turn of the event loop is others'.

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <boost/intrusive/list.hpp>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,7 +46,8 @@ struct GrpcServerState {
   const std::shared_ptr<ByteBudget> budget;
   bool open = true;
   std::size_t connections = 0;
-  Instant now{};  // as of the last tick: timeouts are coarse on purpose
+  std::map<std::string, std::size_t> of_address;  // how many, by who connected; none is 0
+  Instant now{};                                  // as of the last tick: timeouts are coarse on purpose
 };
 
 class GrpcConnection : public std::enable_shared_from_this<GrpcConnection> {
@@ -75,6 +77,7 @@ class GrpcConnection : public std::enable_shared_from_this<GrpcConnection> {
  private:
   friend struct GrpcCallbacks;  // nghttp2's, which are plain functions
 
+  bool may_read() const;
   void read();
   void on_read(std::size_t count);
   void go_on();

@@ -62,6 +62,57 @@ TEST_F(GrpcConnectionTest, BetweenCallsOthersHaveTheirTurns) {
   EXPECT_LT(other - targets_.begin(), 20) << "calls of 51 that came at once";
 }
 
+// What is refused is answered, too: who takes no answers makes no more of them.
+TEST_F(GrpcConnectionTest, WhoTakesNoAnswersIsNotRead) {
+  serve({.calls = 1});
+  const auto frame = [](char kind, char flags, std::uint32_t stream, std::string_view payload) {
+    std::string bytes(9, '\0');
+    bytes[2] = static_cast<char>(payload.size());
+    bytes[3] = kind;
+    bytes[4] = flags;
+    for (int i = 0; i < 4; ++i) bytes[5 + i] = static_cast<char>(stream >> (24 - 8 * i));
+    return bytes.append(payload);
+  };
+  const auto literal = [](std::string_view name, std::string_view value) {
+    std::string field(1, '\0');
+    (field += static_cast<char>(name.size())) += name;
+    return (field += static_cast<char>(value.size())).append(value);
+  };
+  const std::string head = literal(":method", "POST") + literal(":scheme", "http") + literal(":path", "/hold/x") +
+                           literal(":authority", "a") + literal("content-type", "application/grpc");
+  const auto target = parse_socket_address(address_);
+  const int fd = ::socket(target->family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int small = 4096;
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+  ASSERT_EQ(0, ::connect(fd, reinterpret_cast<const sockaddr*>(target->storage), target->size));
+  std::string bytes = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, "");
+  // Of all but the first no more is taken than that there may be one: a stream that is refused costs the server an answer.
+  std::size_t sent = 0;
+  for (std::uint32_t stream = 1; sent < (64 << 20); stream += 2) {
+    bytes += frame(1, 4, stream, head);
+    if (bytes.size() < (64 << 10)) continue;
+    std::string_view rest = bytes;
+    int stalls = 0;
+    while (!rest.empty() && stalls < 200) {
+      const ssize_t count = ::send(fd, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (count > 0) {
+        rest.remove_prefix(static_cast<std::size_t>(count));
+        sent += static_cast<std::size_t>(count);
+        stalls = 0;
+      } else {
+        ++stalls;
+      }
+      io_.restart();
+      io_.poll();
+    }
+    if (!rest.empty()) break;
+    bytes.clear();
+  }
+  EXPECT_LT(sent, std::size_t{32} << 20) << "the server goes on reading";
+  ::close(fd);
+  turn_until_gone();
+}
+
 TEST_F(GrpcConnectionTest, MoreCallsThanMayBeWait) {
   serve({.calls = 2});
   GrpcTestClient client(io_, address_);

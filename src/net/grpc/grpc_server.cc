@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <boost/asio/basic_waitable_timer.hpp>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -70,20 +69,21 @@ class GrpcServer::Impl : public std::enable_shared_from_this<GrpcServer::Impl> {
     connection->start();
   }
 
-  // The one that has been idle for longest goes; where all have calls, the newest of the address that has the most.
+  // Where one address has more than half of them, one of its own makes room. The one that has been idle for longest goes; where all
+  // have calls, the newest.
   void make_room() {
-    std::shared_ptr<GrpcConnection> goes;
-    std::map<std::string, std::vector<std::shared_ptr<GrpcConnection>>> of_address;
-    for (const auto& connection : all()) {
-      of_address[connection->address()].push_back(connection);
-      const auto idle = connection->idle_since();
-      if (idle && (!goes || *idle < *goes->idle_since())) goes = connection;
+    const auto most = std::ranges::max_element(state_->of_address, {}, [](const auto& entry) { return entry.second; });
+    const bool is_flood = most->second > state_->connections / 2;
+    GrpcConnection* goes = nullptr;
+    GrpcConnection* newest = nullptr;
+    for (GrpcConnection& connection : connections_) {
+      const bool is_of_most = connection.address() == most->first;
+      if (is_of_most) newest = &connection;
+      const auto idle = connection.idle_since();
+      if (idle && (is_of_most || !is_flood) && (goes == nullptr || *idle < *goes->idle_since())) goes = &connection;
     }
-    if (!goes) {
-      const auto most = std::ranges::max_element(of_address, {}, [](const auto& entry) { return entry.second.size(); });
-      if (most != of_address.end()) goes = most->second.back();
-    }
-    if (goes) goes->drop();
+    if (goes == nullptr) goes = newest;
+    if (goes != nullptr) goes->drop();
   }
 
   // The clock ticks only while there are connections: an idle server causes no wake-ups.

@@ -33,7 +33,8 @@ struct GrpcLimits {
   std::size_t connections = 1024;                        // beyond: the one that is idle for longest makes room
   Duration idle_timeout = std::chrono::minutes(5);       // between calls
   Duration transfer_timeout = std::chrono::seconds(60);  // a begun call must arrive, a blocked answer must move on
-  std::size_t calls_per_turn = 16;                       // of a connection, before others have theirs
+  std::size_t calls_per_turn = 16;                       // of a connection, before others have theirs,
+  Duration turn = std::chrono::microseconds(100);        // and after which its next call waits for another turn
 };
 
 // REQUIRES: the io_context outlives the server and every exchange.

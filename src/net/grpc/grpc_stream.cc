@@ -63,7 +63,8 @@ void GrpcStream::add_header(std::string_view name, std::string_view value) {
 }
 
 void GrpcStream::end_headers() {
-  if (state_ != State::kArriving) return;
+  const auto connection = connection_.lock();
+  if (state_ != State::kArriving || !connection || !may_hold(*connection, header_bytes_)) return;
   if (method_ == "POST" && header("content-type").starts_with("application/grpc")) return;
   refuse({GrpcStatus::kUnimplemented, "gRPC alone is spoken here: POST with content-type application/grpc"});
 }
@@ -194,6 +195,7 @@ std::size_t GrpcStream::take_body(char* to, std::size_t most) {
 }
 
 void GrpcStream::on_disconnect(std::function<void()> callback) {
+  if (state_ == State::kOver) return callback();  // it has gone while its call was being read
   disconnected_ = std::move(callback);
 }
 

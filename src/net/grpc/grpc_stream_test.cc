@@ -87,6 +87,16 @@ TEST_F(GrpcStreamTest, WhatIsNoGrpcIsRefused) {
   EXPECT_THAT(plain.receive(), HasSubstr("gRPC (HTTP/2) is spoken at this address"));
 }
 
+TEST_F(GrpcStreamTest, MetadataCountsAsTheCallDoes) {
+  serve({}, {.bytes = 100'000, .holder = [](HttpRequest&) -> Result<std::string> {
+               return fail(Errc::kUnauthenticated, "who are you?");
+             }});
+  GrpcTestClient client(io_, address_);
+  const GrpcTestClient::Fields large = {{"x-large", std::string(4'000, 'x')}};
+  EXPECT_EQ(client.wait(client.begin("/p.S/M", grpc_prefix(1), large, true)).status(), "16");
+  EXPECT_EQ(client.wait(client.begin("/p.S/M", framed(""))).status(), "0") << "small ones are the handler's to refuse";
+}
+
 TEST_F(GrpcStreamTest, WhoHoldsTooMuchIsRefused) {
   const auto budget = std::make_shared<ByteBudget>(100'000);
   serve({}, {.bytes = 100'000,

@@ -70,6 +70,9 @@ class GrpcServerTest : public ::testing::Test {
       return held_.size() == count;
     });
   }
+  void turn_until_gone() {
+    EXPECT_TRUE(run_until(io_, [&] { return server_->connections() == 0; }));
+  }
   // So often that whatever could come has come.
   void turn(GrpcTestClient& client) {
     for (int i = 0; i < 20; ++i) {

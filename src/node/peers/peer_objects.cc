@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "node/peers/fields.h"
 #include "node/peers/peer_messages.h"
@@ -57,6 +58,12 @@ Result<ObjectInfo> read_info(const ObjectName& name, std::string_view text, std:
   if (fields->has('e')) info.expires_ms = *expires;
   info.node = std::move(node);
   return info;
+}
+
+// How long a copy stays that is made now. Not above 0: the object is over.
+Duration lifetime_of(const ObjectInfo& info, std::int64_t now_ms) {
+  if (!info.expires_ms) return kCopyLifetime;
+  return std::min<Duration>(kCopyLifetime, std::chrono::milliseconds(*info.expires_ms - now_ms));
 }
 
 Error nobody_has(const ObjectName& name, std::size_t answered, const std::vector<std::string>& silent) {
@@ -119,6 +126,7 @@ struct PeerObjects::Copy {
   NodeId from{};
   ObjectInfo info;
   UniqueFd memory;
+  std::uint64_t serial = 0;  // of what is written here
   std::uint64_t offset = 0;
   bool is_second = false;  // another node is asked, as one has ended
 };
@@ -137,7 +145,7 @@ void PeerObjects::ask(NodeId node, std::string head, Duration patience, std::fun
   if (link == nullptr) return done(fail(Errc::kUnavailable, "node '{}' has no address here", peers_.view().name(node)));
   link->send({.target = kTarget, .head = std::move(head), .body = {}, .patience = patience},
              [done = std::move(done)](Result<net::ClientResponse> answer) {
-               if (!answer) return done(fail(std::move(answer.error())));
+               if (!answer) return done(fail(Errc::kUnavailable, "{}", answer.error().message));
                if (answer->status != 200) return done(fail(read_error(answer->body)));
                done(std::move(answer->body));
              });
@@ -148,6 +156,9 @@ void PeerObjects::ask(NodeId node, std::string head, Duration patience, std::fun
 void PeerObjects::ask_all(const SearchPtr& search, std::string head) {
   const std::vector<NodeId> others = peers_.others_alive();
   search->left = others.size() + 1;  // and this loop
+  for (const PeerStatus& peer : peers_.status()) {
+    if (peer.state == member_state_name(MemberState::kSuspect)) search->silent.push_back(peer.name);
+  }
   const auto one_less = [search] {
     if (--search->left > 0 || !search->done) return;
     const auto done = std::exchange(search->done, nullptr);
@@ -163,8 +174,10 @@ void PeerObjects::ask_all(const SearchPtr& search, std::string head) {
       } else {
         search->silent.push_back(name);
       }
-      if (info && !search->found) search->found = *std::move(info);
-      if (search->found && search->done && !search->takes_all) {
+      // One that is being written counts where nobody has it whole.
+      const bool is_better = info && (!search->found || search->found->state == ObjectState::kPending);
+      if (is_better) search->found = *std::move(info);
+      if (search->found && search->found->state != ObjectState::kPending && search->done && !search->takes_all) {
         std::exchange(search->done, nullptr)(*search->found);
       }
       one_less();
@@ -173,9 +186,9 @@ void PeerObjects::ask_all(const SearchPtr& search, std::string head) {
   one_less();
 }
 
-void PeerObjects::in_turn(const std::string& tenant, std::function<void()> work,
+void PeerObjects::in_turn(Turns& turns, const std::string& tenant, std::function<void()> work,
                           const std::function<void(Error)>& refused) {
-  if (turns_.begin(tenant, [this, work = std::move(work)] { boost::asio::post(io_, life_.guarded(work)); })) return;
+  if (turns.begin(tenant, [this, work = std::move(work)] { boost::asio::post(io_, life_.guarded(work)); })) return;
   boost::asio::post(io_, life_.guarded([refused, tenant] {
     refused({Errc::kResourceExhausted,
              fmt::format("{} objects of tenant '{}' are being looked for at other nodes; no more are: try again later",
@@ -186,12 +199,12 @@ void PeerObjects::in_turn(const std::string& tenant, std::function<void()> work,
 void PeerObjects::find(const ObjectName& name, ObjectStore::Callback<ObjectInfo> done) {
   const auto search = std::make_shared<Search>();
   search->name = name;
-  search->done = [this, done](Result<ObjectInfo> found) {
-    turns_.end();
+  search->done = [this, tenant = name.tenant, done](Result<ObjectInfo> found) {
+    questions_.end(tenant);
     done(std::move(found));
   };
   in_turn(
-      name.tenant, [this, search] { ask_all(search, question(Wish::kInfo, search->name).take()); },
+      questions_, name.tenant, [this, search] { ask_all(search, question(Wish::kInfo, search->name).take()); },
       [done](Error error) { done(fail(std::move(error))); });
 }
 
@@ -199,12 +212,17 @@ void PeerObjects::remove(const ObjectName& name, std::function<void(Status)> don
   const auto search = std::make_shared<Search>();
   search->name = name;
   search->takes_all = true;
-  search->done = [this, done](const Result<ObjectInfo>& found) {
-    turns_.end();
+  search->done = [this, asked = std::weak_ptr(search), name, done](const Result<ObjectInfo>& found) {
+    questions_.end(name.tenant);
+    const auto all = asked.lock();
+    if (found && all && !all->silent.empty()) {
+      return done(fail(Errc::kUnavailable, "object '{}' is deleted, but at {}, which did not answer: delete it again",
+                       name.key, fmt::join(all->silent, ", ")));
+    }
     done(found ? Status() : Status(fail(found.error())));
   };
   in_turn(
-      name.tenant, [this, search] { ask_all(search, question(Wish::kRemove, search->name).take()); },
+      questions_, name.tenant, [this, search] { ask_all(search, question(Wish::kRemove, search->name).take()); },
       [done](Error error) { done(fail(std::move(error))); });
 }
 
@@ -216,13 +234,17 @@ void PeerObjects::fetch(const ObjectName& name, Duration patience, std::function
   copy->patience = patience;
   copy->done = std::move(done);
   in_turn(
-      name.tenant, [this, copy] { begin(copy); }, [copy](Error error) { copy->done(fail(std::move(error))); });
+      copies_, name.tenant, [this, copy] { begin(copy); }, [copy](Error error) { copy->done(fail(std::move(error))); });
 }
 
 void PeerObjects::begin(const CopyPtr& copy) {
   const auto search = std::make_shared<Search>();
   search->name = copy->name;
   search->done = [this, copy](const Result<ObjectInfo>& found) {
+    if (!found && copy->is_second) {  // it was there a moment ago
+      return end(copy, fail(Errc::kUnavailable, "the copy of object '{}' has ended in the middle, and: {}",
+                            copy->name.key, found.error().message));
+    }
     if (!found) return end(copy, fail(found.error()));
     const auto node = peers_.view().find(found->node);
     if (!node) return end(copy, fail(Errc::kUnavailable, "node '{}' is gone", found->node));
@@ -244,6 +266,12 @@ void PeerObjects::open_there(const CopyPtr& copy) {
       });
 }
 
+// Whether what this copy writes is still what has its name here: it may have been deleted, and another one be written, since.
+bool PeerObjects::is_still_here(const Copy& copy) const {
+  const auto info = store_.here().info(copy.name);
+  return info && info->serial == copy.serial;
+}
+
 void PeerObjects::write_here(const CopyPtr& copy, const ObjectInfo& info) {
   if (copy->memory.get() >= 0) {  // by a node that has ended: another one goes on with it
     if (info.content != copy->info.content || info.bytes != copy->info.bytes) {
@@ -251,14 +279,17 @@ void PeerObjects::write_here(const CopyPtr& copy, const ObjectInfo& info) {
     }
     return next_part(copy);
   }
+  const Duration lifetime = lifetime_of(info, wall_clock_ms());
+  if (lifetime <= Duration(0)) return end(copy, fail(Errc::kNotFound, "object '{}' is over", copy->name.key));
   copy->info = info;
-  store_.here().create(copy->name, info.bytes, kCopyLifetime, life_.guarded([this, copy](Result<UniqueFd> memory) {
+  store_.here().create(copy->name, info.bytes, lifetime, life_.guarded([this, copy](Result<UniqueFd> memory) {
     if (!memory) {
       // Somebody writes one of this name here, meanwhile.
       const bool is_here = memory.error().code == Errc::kAlreadyExists;
       return end(copy, is_here ? Status() : Status(fail(memory.error())));
     }
     copy->memory = *std::move(memory);
+    if (const auto here = store_.here().info(copy->name)) copy->serial = here->serial;
     next_part(copy);
   }));
 }
@@ -285,11 +316,12 @@ void PeerObjects::take_part(const CopyPtr& copy, Result<std::string> part) {
 }
 
 void PeerObjects::seal(const CopyPtr& copy) {
+  if (!is_still_here(*copy)) return end(copy, fail(Errc::kNotFound, "object '{}' was deleted", copy->name.key));
   copy->memory = UniqueFd();
   store_.here().seal(copy->name, life_.guarded([this, copy](const Result<ObjectInfo>& sealed) {
     if (!sealed) return end(copy, fail(sealed.error()));
     if (sealed->content != copy->info.content) {
-      (void)store_.here().remove(copy->name).has_value();
+      if (is_still_here(*copy)) (void)store_.here().remove(copy->name).has_value();
       return end(copy, fail(Errc::kCorrupt, "object '{}' came from node '{}' as another one", copy->name.key,
                             peers_.view().name(copy->from)));
     }
@@ -301,9 +333,10 @@ void PeerObjects::seal(const CopyPtr& copy) {
 // Where another node has it too, that one goes on where the first one has ended.
 void PeerObjects::lost(const CopyPtr& copy, const Error& error) {
   const std::string from(peers_.view().name(copy->from));
+  if (error.code == Errc::kDeadlineExceeded) return end(copy, fail(error));  // it is being written there
   spdlog::warn("peers: object '{}' of tenant '{}' does not come from '{}': {}", copy->name.key, copy->name.tenant, from,
                error.message);
-  if (std::exchange(copy->is_second, true) || error.code == Errc::kDeadlineExceeded) {
+  if (std::exchange(copy->is_second, true)) {
     return end(copy,
                fail(error.code, "object '{}' does not come from node '{}': {}", copy->name.key, from, error.message));
   }
@@ -312,8 +345,10 @@ void PeerObjects::lost(const CopyPtr& copy, const Error& error) {
 
 void PeerObjects::end(const CopyPtr& copy, const Status& status) {
   if (!status) ++counters_.failed;
-  if (!status && copy->memory.get() >= 0) store_.here().abandon(copy->name, status.error());
-  turns_.end();
+  if (!status && copy->memory.get() >= 0 && is_still_here(*copy)) {
+    store_.here().abandon(copy->name, status.error());
+  }
+  copies_.end(copy->name.tenant);
   copy->done(status);
 }
 

@@ -3,8 +3,10 @@
 //
 //   fetch("x") ──find──> a: no, b: 40 MiB ──open──> b ──read 0..1 MiB, 1..2, ...──> here: create, write, seal; the same content?
 //
-// A peer that ends in the middle ends the copy; then the others are asked once more. A few questions and copies are on their way at a
-// time; the others wait, with turns by tenant.
+// A peer that ends in the middle ends the copy; then the others are asked once more. A few questions and a few copies are on their way
+// at a time; the others wait, with turns by tenant. An object that is being written is not waited for here: who wants it asks again.
+//
+// A copy ends with the object, and an hour after it was made at the latest; so does a copy of a copy.
 // What comes in is what a node of the cluster says, and is as large as it said before, or it is not taken.
 // Threads: the io_context's.
 #pragma once
@@ -29,7 +31,7 @@ inline constexpr std::size_t kMostObjectHead = 2 << 10;  // of what one node ask
 class PeerObjects final : public ObjectsElsewhere {
  public:
   static constexpr std::size_t kPartBytes = 1 << 20;
-  static constexpr std::size_t kAtATime = 8;        // questions and copies
+  static constexpr std::size_t kAtATime = 8;        // questions, and copies; of one tenant half as many
   static constexpr std::size_t kMostWaiting = 256;  // of one tenant; more are refused (kResourceExhausted)
   static constexpr Duration kFindPatience = std::chrono::seconds(2);
   static constexpr Duration kReadPatience = std::chrono::seconds(30);  // with one part
@@ -57,10 +59,12 @@ class PeerObjects final : public ObjectsElsewhere {
   using CopyPtr = std::shared_ptr<Copy>;
 
   // Calls `work` from the event loop, now or when others have ended; `refused`, where too many wait.
-  void in_turn(const std::string& tenant, std::function<void()> work, const std::function<void(Error)>& refused);
+  void in_turn(Turns& turns, const std::string& tenant, std::function<void()> work,
+               const std::function<void(Error)>& refused);
   void ask_all(const SearchPtr& search, std::string head);
   void begin(const CopyPtr& copy);
   void open_there(const CopyPtr& copy);
+  bool is_still_here(const Copy& copy) const;
   void write_here(const CopyPtr& copy, const ObjectInfo& info);
   void next_part(const CopyPtr& copy);
   void take_part(const CopyPtr& copy, Result<std::string> part);
@@ -72,7 +76,7 @@ class PeerObjects final : public ObjectsElsewhere {
   boost::asio::io_context& io_;
   Peers& peers_;
   ClusterObjectStore& store_;
-  Turns turns_{kAtATime, kMostWaiting};
+  Turns questions_{kAtATime, kMostWaiting}, copies_{kAtATime, kMostWaiting};
   Counters counters_;
   Lifetime life_;  // the store may call back later
 };

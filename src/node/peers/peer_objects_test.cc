@@ -140,6 +140,25 @@ TEST_F(PeerObjectsTest, AnObjectThatIsBeingWrittenIsWaitedFor) {
   EXPECT_EQ(*bytes, "it came");
 }
 
+// Who waits holds nobody else's turn, however many and however long.
+TEST_F(PeerObjectsTest, OthersAreServedWhileManyWait) {
+  std::size_t made = 0, ended = 0;
+  const std::size_t count = 3 * PeerObjects::kAtATime;
+  const auto pending = [](std::size_t i) { return ObjectName{"waits", std::to_string(i)}; };
+  for (std::size_t i = 0; i < count; ++i) {
+    b_.store->create(pending(i), Bytes(1), std::nullopt, [&](const Result<UniqueFd>&) { ++made; });
+  }
+  until([&] { return made == count; });
+  for (std::size_t i = 0; i < count; ++i) {
+    a_.store->open_object(pending(i), 900s, [&](const Result<OpenObject>&) { ++ended; });
+  }
+  put(b_, "abc");
+  EXPECT_EQ(*open(a_), "abc");
+  EXPECT_EQ(ended, 0u);
+  for (std::size_t i = 0; i < count; ++i) b_.store->abandon(pending(i), {Errc::kUnavailable, "its writer ended"});
+  until([&] { return ended == count; });
+}
+
 TEST_F(PeerObjectsTest, WhereOneNodeEndsAnotherGoesOn) {
   const std::string bytes = large();
   put(b_, bytes);
@@ -184,6 +203,45 @@ TEST_F(PeerObjectsTest, ItIsFoundAndDeletedWhereverItIs) {
   a_.store->remove_everywhere(kX, [&](const Status& status) { removed = status; });
   until([&] { return removed.has_value(); });
   EXPECT_EQ(removed->error().code, Errc::kNotFound);
+}
+
+TEST_F(PeerObjectsTest, ACopyEndsWithItsObject) {
+  bool is_done = false;
+  b_.store->put(kX, "abc", 30min, [&](const Result<ObjectInfo>& info) { is_done = info.has_value(); });
+  until([&] { return is_done; });
+  ASSERT_TRUE(open(a_));
+  b_.dies_after = 0;  // c has a copy of a copy
+  ASSERT_TRUE(open(c_));
+  const auto end = b_.store->info(kX)->expires_ms;
+  EXPECT_NEAR(static_cast<double>(*a_.store->info(kX)->expires_ms - *end), 0, 5'000);
+  EXPECT_NEAR(static_cast<double>(*c_.store->info(kX)->expires_ms - *end), 0, 5'000);
+}
+
+// Whoever deletes a copy under way, and writes another object of that name, has his own.
+TEST_F(PeerObjectsTest, ACopyThatFailsLeavesWhatWasWrittenSince) {
+  put(b_, large());
+  std::optional<bool> is_read;
+  a_.store->open_object(kX, {}, [&](const Result<OpenObject>& object) { is_read = object.has_value(); });
+  until([&] { return a_.store->info(kX).has_value(); });
+  ASSERT_TRUE(a_.store->remove(kX));
+  ASSERT_TRUE(b_.store->here().remove(kX));
+  UniqueFd memory;
+  a_.store->create(kX, Bytes(3), std::nullopt, [&](Result<UniqueFd> made) { memory = *std::move(made); });
+  until([&] { return memory.get() >= 0 && a_.cluster->brought().objects->counters().failed == 1; });
+  ASSERT_EQ(::pwrite(memory.get(), "own", 3, 0), 3);
+  memory = UniqueFd();
+  bool is_sealed = false;
+  a_.store->seal(kX, [&](const Result<ObjectInfo>& sealed) { is_sealed = sealed.has_value(); });
+  until([&] { return is_sealed && is_read; });
+  EXPECT_EQ(*open(a_), "own");
+}
+
+TEST_F(PeerObjectsTest, OneThatIsWholeComesBeforeOneThatIsBeingWritten) {
+  UniqueFd memory;
+  b_.store->create(kX, Bytes(4), std::nullopt, [&](Result<UniqueFd> made) { memory = *std::move(made); });
+  put(c_, "whole");
+  until([&] { return memory.get() >= 0; });
+  EXPECT_EQ(*open(a_), "whole");
 }
 
 TEST_F(PeerObjectsTest, ManyComeAFewAtATime) {

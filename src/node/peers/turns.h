@@ -1,11 +1,12 @@
-// Work of which a few pieces go on at a time. What waits has its turns by tenant, so that nobody waits behind all that another one has
-// asked for.
+// Work of which a few pieces go on at a time, of one tenant at most half of them. What waits has its turns by tenant, so that nobody
+// waits behind all that another one has asked for.
 //
-//   at most 2: a1 a2 run; a3, a4, b1 wait; one ends: a3, then b1, then a4
+//   at most 4: a1 a2 run, a3 and a4 wait although there is room; b1 runs at once; a1 ends: a3
 //
 // Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -19,39 +20,55 @@ class Turns {
  public:
   using Work = std::function<void()>;
 
-  Turns(std::size_t at_a_time, std::size_t most_waiting) : at_a_time_(at_a_time), most_waiting_(most_waiting) {}
+  Turns(std::size_t at_a_time, std::size_t most_waiting)
+      : at_a_time_(at_a_time), of_one_(std::max<std::size_t>(1, at_a_time / 2)), most_waiting_(most_waiting) {}
 
-  // Begins it now or later; then end() is owed. False: as much of that tenant waits as may.
+  // Begins it now or later; then end() is owed, with the same tenant. False: as much of that tenant waits as may.
   bool begin(const std::string& tenant, Work work) {
-    if (running_ < at_a_time_) {
-      ++running_;
-      work();
+    Tenant& one = tenants_[tenant];
+    if (may_run(one)) {
+      run(one, std::move(work));
       return true;
     }
-    std::deque<Work>& waiting = waiting_[tenant];
-    if (waiting.size() >= most_waiting_) return false;
-    waiting.push_back(std::move(work));
+    if (one.waiting.size() >= most_waiting_) return false;
+    one.waiting.push_back(std::move(work));
     return true;
   }
 
-  void end() {
+  void end(const std::string& tenant) {
     --running_;
-    if (waiting_.empty()) return;
-    auto next = waiting_.upper_bound(last_);
-    if (next == waiting_.end()) next = waiting_.begin();
+    const auto ended = tenants_.find(tenant);
+    if (--ended->second.running == 0 && ended->second.waiting.empty()) tenants_.erase(ended);
+    const auto start = tenants_.upper_bound(last_);
+    auto next = std::find_if(start, tenants_.end(), [this](const auto& entry) { return waits(entry.second); });
+    if (next == tenants_.end()) {
+      next = std::find_if(tenants_.begin(), start, [this](const auto& entry) { return waits(entry.second); });
+      if (next == start) return;
+    }
     last_ = next->first;
-    const Work work = std::move(next->second.front());
-    next->second.pop_front();
-    if (next->second.empty()) waiting_.erase(next);
-    ++running_;
-    work();
+    Work work = std::move(next->second.waiting.front());
+    next->second.waiting.pop_front();
+    run(next->second, std::move(work));
   }
 
  private:
-  const std::size_t at_a_time_, most_waiting_;
+  struct Tenant {
+    std::size_t running = 0;
+    std::deque<Work> waiting;
+  };
+
+  bool may_run(const Tenant& tenant) const { return running_ < at_a_time_ && tenant.running < of_one_; }
+  bool waits(const Tenant& tenant) const { return !tenant.waiting.empty() && may_run(tenant); }
+  void run(Tenant& tenant, const Work& work) {
+    ++running_;
+    ++tenant.running;
+    work();
+  }
+
+  const std::size_t at_a_time_, of_one_, most_waiting_;
   std::size_t running_ = 0;
-  std::map<std::string, std::deque<Work>> waiting_;  // by tenant; none is empty
-  std::string last_;                                 // whose turn it was
+  std::map<std::string, Tenant> tenants_;  // each has something that runs or waits
+  std::string last_;                       // whose turn it was
 };
 
 }  // namespace fairlead

@@ -58,6 +58,9 @@ spec:
               valueFrom: {fieldRef: {fieldPath: metadata.name}}
           ports:
             - {name: api, containerPort: 9001}
+            {{- if and (eq .kind "gateway") $root.Values.gateway.service.grpcPort }}
+            - {name: grpc, containerPort: 8001}
+            {{- end }}
           securityContext: {{- toYaml $root.Values.securityContext | nindent 12 }}
           startupProbe:
             httpGet: {path: /healthz, port: api, scheme: {{ include "fairlead.scheme" $root | upper }}}

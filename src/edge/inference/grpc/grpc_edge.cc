@@ -26,6 +26,7 @@ constexpr const char* kHealthService = "/grpc.health.v1.Health";
 
 // What is larger is read or written on another thread.
 constexpr std::size_t kAtOnceBytes = 64 << 10;
+constexpr std::size_t kMostBesideTensors = 16 << 10;  // of a message that has none
 
 using Message = google::protobuf::MessageLite;
 
@@ -52,7 +53,14 @@ void respond(net::HttpExchange exchange, const Message& message) {
 template <typename T>
 std::optional<T> message_of(net::HttpExchange& exchange) {
   T message;
-  if (message.ParseFromString(std::string(exchange.request().body()))) return message;
+  const std::string_view body = exchange.request().body();
+  if (body.size() > kMostBesideTensors) {
+    refuse_call(std::move(exchange),
+                {Errc::kTooLarge, fmt::format("the message has {} bytes; of this method it may have {}", body.size(),
+                                              kMostBesideTensors)});
+    return std::nullopt;
+  }
+  if (message.ParseFromArray(body.data(), static_cast<int>(body.size()))) return message;
   refuse_call(std::move(exchange), {Errc::kInvalidArgument, "the message is not the one that this method takes"});
   return std::nullopt;
 }

@@ -21,7 +21,7 @@ using google::protobuf::io::CodedInputStream;
 using Parameters = google::protobuf::Map<std::string, open_inference::InferParameter>;
 
 // Of a message, but for the tensors. Two bytes of it may become an object of a hundred, so it is bounded before any is made.
-constexpr std::size_t kMaxDescribingBytes = 256 << 10;
+constexpr std::size_t kMaxDescribingBytes = 128 << 10;
 
 // It writes to standard error what is wrong with a message, which is for its sender to know.
 [[maybe_unused]] const auto kSilenced = google::protobuf::SetLogHandler(nullptr);
@@ -39,13 +39,14 @@ class Outline {
     CodedInputStream in(reinterpret_cast<const std::uint8_t*>(message.data()), static_cast<int>(message.size()));
     while (const std::uint32_t tag = in.ReadTag()) {
       if (!read_field(in, tag)) return false;
+      if (describes_too_much(in)) return true;
     }
-    describing_ = message.size() - tensors_;
     return in.ConsumedEntireMessage();
   }
 
   MeantModel model;
-  std::size_t describing_bytes() const { return describing_; }
+  // Then the rest was not looked at.
+  bool describes_too_much() const { return describes_too_much_; }
 
  private:
   static constexpr std::uint32_t tag_of(int field) {
@@ -71,6 +72,7 @@ class Outline {
     while (const std::uint32_t tag = in.ReadTag()) {
       const bool is_tensor = tag == tag_of(open_inference::ModelInferRequest::InferInputTensor::kContentsFieldNumber);
       if (is_tensor ? !skip_tensor(in) : !WireFormatLite::SkipField(&in, tag)) return false;
+      if (describes_too_much(in)) return true;
     }
     if (!in.ConsumedEntireMessage()) return false;
     in.PopLimit(limit);
@@ -84,16 +86,23 @@ class Outline {
     return true;
   }
 
-  std::size_t tensors_ = 0;
-  std::size_t describing_ = 0;
+  bool describes_too_much(const CodedInputStream& in) {
+    const auto read = static_cast<std::size_t>(in.CurrentPosition());
+    describes_too_much_ = describes_too_much_ || read - tensors_ > kMaxDescribingBytes;
+    return describes_too_much_;
+  }
+
+  std::size_t tensors_ = 0;  // bytes
+  bool describes_too_much_ = false;
 };
 
 Result<Outline> outline_of(std::string_view message) {
   Outline outline;
   if (!outline.read(message)) return fail(no_message());
-  if (outline.describing_bytes() <= kMaxDescribingBytes) return outline;
-  return fail(Errc::kInvalidArgument, "the message has {} bytes beside its tensors; it may have at most {}",
-              outline.describing_bytes(), kMaxDescribingBytes);
+  if (!outline.describes_too_much()) return outline;
+  return fail(Errc::kInvalidArgument,
+              "the message has more than {} bytes beside its tensors, which is the most that it may have",
+              kMaxDescribingBytes);
 }
 
 // ---- a request

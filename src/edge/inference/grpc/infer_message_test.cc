@@ -156,7 +156,7 @@ TEST(InferMessage, WhatIsBesideTheTensorsIsBounded) {
   std::string bytes = many.SerializeAsString();
   for (int i = 0; i < 300'000; ++i) bytes += std::string("\x2a\x00", 2);  // an input without anything
   EXPECT_THAT(read_infer_message(signature(), bytes).error().message, HasSubstr("bytes beside its tensors"));
-  EXPECT_THAT(meant_model(bytes).error().message, HasSubstr("at most 262144"));
+  EXPECT_THAT(meant_model(bytes).error().message, HasSubstr("131072 bytes beside its tensors"));
 
   ModelInferRequest large = raw_request();
   large.set_raw_input_contents(0, std::string(1 << 20, 'x'));
