@@ -1,10 +1,15 @@
 #include "store/postgres/commit_queue.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <future>
 #include <utility>
 
+#include "base/check.h"
 #include "base/clock.h"
+#include "base/digest.h"
 #include "base/log.h"
 #include "store/postgres/schema.h"
 
@@ -20,6 +25,12 @@ namespace {
 Error refusal(const Error& why) {
   if (why.code != Errc::kForbidden) return why;
   return {Errc::kUnavailable, "the store of the cluster refuses what this node writes: " + why.message};
+}
+
+std::string new_session_name() {
+  char bytes[16];
+  FL_CHECK(::getrandom(bytes, sizeof bytes, 0) == sizeof bytes, "no random bytes: errno {}", errno);
+  return "fairlead writer " + to_hex({bytes, sizeof bytes});
 }
 
 }  // namespace
@@ -39,6 +50,7 @@ CommitQueue::CommitQueue(boost::asio::io_context& io, Target target, Result<std:
       target_(std::move(target)),
       lease_(lease),
       limits_(limits),
+      session_(new_session_name()),
       connection_(connection ? *std::move(connection) : nullptr),
       retry_(limits.first_retry),
       later_{.operations = {}, .due = {}, .retry = limits.first_later},
@@ -101,7 +113,31 @@ void CommitQueue::enqueue(Queued queued) {
 
 // ---- the writer's thread
 
+// A session of this queue's that was given up may still be about to carry out what it was sent, once its server wakes up: behind
+// what takes that back. So such sessions end before anything else is written.
+Status CommitQueue::end_earlier_sessions(Connection& connection) {
+  const Statement end{
+      "SELECT bool_and(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE application_name = $1::text AND "
+      "pid <> pg_backend_pid()",
+      {session_}};
+  const Statement name{"SELECT set_config('application_name', $1::text, false)", {session_}};
+  for (const Statement* statement : {&name, &end}) {
+    const auto rows = connection.run(*statement);
+    if (!rows && connection.lost()) return fail(rows.error());
+    if (!rows) {  // a server that does not let a role end its own sessions
+      spdlog::warn("{}: what was sent before the connection was lost may be written late: {}", target_.label,
+                   rows.error().message);
+      return {};
+    }
+    if (statement == &end && rows->optional_integer(0, 0).value_or(1) == 0) {
+      return fail(Errc::kUnavailable, "{}: a session of this node's that was lost has not ended", target_.label);
+    }
+  }
+  return {};
+}
+
 void CommitQueue::run() {
+  if (connection_ && !end_earlier_sessions(*connection_)) connection_.reset();
   while (wait_for_work()) {
     if (!connection_ && !reconnect()) continue;
     std::vector<Queued> batch = next_batch();
@@ -133,6 +169,9 @@ bool CommitQueue::wait_for_work() {
 
 bool CommitQueue::reconnect() {
   auto opened = open_writer(target_);
+  if (opened) {
+    if (Status alone = end_earlier_sessions(**opened); !alone) opened = fail(alone.error());
+  }
   const Instant next = monotonic_now() + retry_;
   if (opened) {
     connection_ = *std::move(opened);

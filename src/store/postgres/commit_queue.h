@@ -80,6 +80,7 @@ class CommitQueue {
   Status has_room_for(std::size_t bytes) const FL_REQUIRES(mutex_);
   void enqueue(Queued queued);
   void run();
+  Status end_earlier_sessions(Connection& connection);
   std::vector<Queued> next_batch();
   bool wait_for_work();  // false: it ends
   bool reconnect();      // false: not now
@@ -96,6 +97,7 @@ class CommitQueue {
   const Target target_;
   Lease& lease_;
   const CommitLimits limits_;
+  const std::string session_;               // the application_name of its connections, and of nobody else's
   std::unique_ptr<Connection> connection_;  // the writer's thread; null: there is none
   Duration retry_;                          // the same
   struct Later {                            // the same

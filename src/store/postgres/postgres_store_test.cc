@@ -346,7 +346,7 @@ class Unheard {
   void lose_answer() {
     EXPECT_TRUE(comes_true([] { return waiting("events") > 0; }));
     server().query(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'fairlead' AND pid <> "
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'fairlead%' AND pid <> "
         "pg_backend_pid()");
     server().query("ALTER SYSTEM RESET synchronous_standby_names");  // last, since whoever waits is answered then
     server().query("SELECT pg_reload_conf()");
@@ -562,7 +562,7 @@ TEST_F(PostgresStoreTest, OfOperationsOnTheirWayNothingIsAcceptedThatIsNotThere)
                .integer(0, 0) > 0;
   }));
   server().query(
-      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'fairlead' AND query LIKE "
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'fairlead%' AND query LIKE "
       "'%events%' AND pid <> pg_backend_pid()");
   ASSERT_TRUE(a.until([&] { return fates.size() == 20; }));
   holder.reset();
