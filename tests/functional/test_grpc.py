@@ -267,15 +267,17 @@ HEAD = b"".join(literal(*field) for field in (
 
 
 def is_cut_off(connection, data):
-    """Whether the node ends the connection, sooner or later, when it gets this."""
+    """Whether the node ends the connection, sooner or later, when it gets this, or takes no more of it."""
     try:
+        connection.settimeout(PATIENCE_S if len(data) < 1 << 20 else 3)  # wait: what is not taken within so long is not read
         connection.sendall(data)
+        connection.settimeout(PATIENCE_S)
         while connection.recv(1 << 16):
             pass
     except (ConnectionResetError, BrokenPipeError):
         pass
     except socket.timeout:
-        return False
+        return len(data) >= 1 << 20
     return True
 
 

@@ -89,6 +89,7 @@ class Cluster:
             if node.process.poll() is None:
                 node.process.send_signal(signal.SIGCONT)
                 node.kill()
+            shutil.rmtree(node.object_memory(), ignore_errors=True)
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ class Turns {
   bool begin(const std::string& tenant, Work work) {
     Tenant& one = tenants_[tenant];
     if (may_run(one)) {
-      run(one, std::move(work));
+      run(one, work);
       return true;
     }
     if (one.waiting.size() >= most_waiting_) return false;
@@ -46,9 +46,9 @@ class Turns {
       if (next == start) return;
     }
     last_ = next->first;
-    Work work = std::move(next->second.waiting.front());
+    const Work work = std::move(next->second.waiting.front());
     next->second.waiting.pop_front();
-    run(next->second, std::move(work));
+    run(next->second, work);
   }
 
  private:
