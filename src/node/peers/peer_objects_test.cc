@@ -222,7 +222,7 @@ TEST_F(PeerObjectsTest, ACopyThatFailsLeavesWhatWasWrittenSince) {
   put(b_, large());
   std::optional<bool> is_read;
   a_.store->open_object(kX, {}, [&](const Result<OpenObject>& object) { is_read = object.has_value(); });
-  until([&] { return a_.store->info(kX).has_value(); });
+  until([&] { return a_.cluster->brought().objects->counters().bytes > 0; });
   ASSERT_TRUE(a_.store->remove(kX));
   ASSERT_TRUE(b_.store->here().remove(kX));
   UniqueFd memory;
