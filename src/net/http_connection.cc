@@ -11,13 +11,13 @@
 #include "net/body_sink.h"
 #include "net/http_response.h"
 #include "net/http_stream.h"
+#include "net/request_lease.h"
 #include "net/tcp_peer.h"
 
 namespace fairlead::net {
 
 namespace {
 
-constexpr const char* kNobody = "(nobody)";  // no tenant's name: who holds answers of those who are not known
 constexpr std::size_t kMinInputBytes = 4 << 10;
 constexpr std::size_t kMaxInputBytes = 64 << 10;
 constexpr std::size_t kMaxInputBehindSink = 8 << 10;  // of a body whose sink is full: the rest waits in the kernel
@@ -86,10 +86,7 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
   std::shared_ptr<BodySink> make_sink();
   // Whether so much of its body may be collected; else `refused` says why not.
   bool may_hold(std::size_t bytes);
-  // Names who holds its bytes, if nobody does yet. Fails: nobody is known who might.
-  Status open_lease();
   void count_answer();
-  void put_refusal_in_place_of_answer(std::size_t bytes);
   bool has_full_sink() const { return parsed.sink && parsed.sink->is_full(); }
   bool has_open_stream() const { return answer.stream && !answer.stream->is_ended(); }
 
@@ -111,7 +108,7 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
   HttpResponse answer;
   std::function<void()> disconnected;
   std::optional<Error> refused;
-  ByteBudget::Lease lease;  // of the body, then of the answer
+  RequestLease lease;
   std::size_t counted = 0;  // of the answer, in unsent_
 
  private:
@@ -130,60 +127,25 @@ std::shared_ptr<BodySink> Connection::Slot::make_sink() {
   return sink;
 }
 
-Status Connection::Slot::open_lease() {
-  if (lease) return {};
-  const auto& server = connection_.server_;
-  auto holder = server->memory.holder ? server->memory.holder(*this) : Result<std::string>("anyone");
-  if (!holder) return fail(std::move(holder.error()));
-  lease.open(server->budget, *std::move(holder));
-  return {};
-}
-
 bool Connection::Slot::may_hold(std::size_t bytes) {
   const auto& server = connection_.server_;
-  if (server->memory.bytes == 0) return true;
-  if (Status opened = open_lease(); !opened) {
-    refused = std::move(opened.error());
-    return false;
-  }
-  if (lease.try_hold(bytes)) return true;
-  refused = {Errc::kResourceExhausted,
-             fmt::format("requests hold {} of the {} bytes that the node keeps for them, and this one needs {} more: "
-                         "send less at a time, or try again later",
-                         server->budget.used(), server->budget.total(), bytes - lease.bytes())};
-  lease.release();
-  return false;
+  Status held = lease.hold_request(server->memory, server->budget, *this, bytes);
+  if (!held) refused = std::move(held.error());
+  return held.has_value();
 }
 
-// From here on the answer is what is held, in place of the request. One that finds no room in its holder's part is not kept: who
-// lets answers lie would have the node's memory, and with it everybody's.
 void Connection::Slot::count_answer() {
-  const std::size_t bytes = answer.body.size() + (answer.stream ? answer.stream->limit() : 0);
   const auto& server = connection_.server_;
-  const bool is_free = server->memory.bytes == 0 || (!lease && connection_.unsent_ + bytes <= RequestMemory::kFree);
-  if (!is_free) {
-    if (!open_lease()) lease.open(server->budget, kNobody);
-    if (connection_.peer_.uid && server->memory.keeps_answers_over_unix) {
-      lease.hold(bytes);
-    } else if (!lease.try_hold(bytes)) {
-      put_refusal_in_place_of_answer(bytes);
-    }
+  const std::size_t bytes = answer.body.size() + (answer.stream ? answer.stream->limit() : 0);
+  const Status held =
+      lease.hold_answer(server->memory, server->budget, *this, bytes,
+                        {.is_over_unix = connection_.peer_.uid.has_value(), .unsent = connection_.unsent_});
+  if (!held) {
+    answer = {
+        .status = 429, .headers = {{"Content-Type", "text/plain"}, {"Retry-After", "1"}}, .body = held.error().message};
   }
   counted = answer.body.size();
   parsed.forget();
-}
-
-// Its text is small enough not to be counted.
-void Connection::Slot::put_refusal_in_place_of_answer(std::size_t bytes) {
-  const auto& server = connection_.server_;
-  answer = {
-      .status = 429,
-      .headers = {{"Content-Type", "text/plain"}, {"Retry-After", "1"}},
-      .body = fmt::format("the request was carried out, and its answer of {} bytes is not kept: bodies and answers "
-                          "hold {} of the {} bytes that the node keeps for them, {} of these their caller's, who may "
-                          "hold as much as is left free; take answers as they come",
-                          bytes, server->budget.used(), server->budget.total(), lease.held())};
-  lease.release();
 }
 
 // ---- input buffer

@@ -31,7 +31,4 @@ class GrpcDoor {
   std::unique_ptr<net::GrpcServer> server_;
 };
 
-// What a server speaks TLS with, as the options say; null: it does not.
-Result<std::unique_ptr<net::TlsHandshakes>> make_handshakes(const ServeOptions& options, net::TlsProtocol protocol);
-
 }  // namespace fairlead

@@ -3,19 +3,23 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/clock.h"
+#include "model/kernel_task.h"
+
 namespace fairlead {
 
-// What has failed here may be elsewhere; where it is not, this node says why it has failed.
-bool ClusterObjectStore::has(const ObjectName& name) const {
+// What has failed here may be elsewhere; where it is not, this node says why it has failed. What is no name is nowhere.
+bool ClusterObjectStore::is_to_be_asked_for(const ObjectName& name) const {
+  if (elsewhere_ == nullptr || !validate_object_key(name.key)) return false;
   const auto info = here_->info(name);
-  return info && info->state != ObjectState::kFailed;
+  return !info || info->state == ObjectState::kFailed;
 }
 
 void ClusterObjectStore::open_object(const ObjectName& name, Duration patience, Callback<OpenObject> done) {
   const auto fetching = fetching_.find(name);
   const Instant until = monotonic_now() + patience;
   if (fetching != fetching_.end()) return fetching->second.push_back({until, std::move(done)});
-  if (elsewhere_ == nullptr || has(name)) return here_->open_object(name, patience, std::move(done));
+  if (!is_to_be_asked_for(name)) return here_->open_object(name, patience, std::move(done));
   fetching_[name].push_back({until, std::move(done)});
   fetch(name);
 }
@@ -55,21 +59,27 @@ void ClusterObjectStore::go_on_waiting(const ObjectName& name, const Error& why)
 
 ObjectStore::WatchId ClusterObjectStore::watch(const ObjectName& name, std::function<void(Status)> done) {
   const WatchId id = here_->watch(name, std::move(done));
-  if (elsewhere_ == nullptr || has(name) || fetching_.contains(name)) return id;
+  if (!is_to_be_asked_for(name) || fetching_.contains(name)) return id;
   fetching_[name];
   elsewhere_->fetch(name, Duration(0), [this, name](const Status& status) { fetched(name, status); });
   return id;
 }
 
 void ClusterObjectStore::locate(const ObjectName& name, Callback<ObjectInfo> done) {
-  if (elsewhere_ == nullptr || has(name)) return here_->locate(name, std::move(done));
-  elsewhere_->find(name, std::move(done));
+  if (!is_to_be_asked_for(name)) return here_->locate(name, std::move(done));
+  elsewhere_->find(name, [this, name, done = std::move(done)](Result<ObjectInfo> found) {
+    if (!found && here_->info(name)) return here_->locate(name, done);  // what has failed here, and why
+    done(std::move(found));
+  });
 }
 
 void ClusterObjectStore::remove_everywhere(const ObjectName& name, std::function<void(Status)> done) {
-  if (elsewhere_ == nullptr) return here_->remove_everywhere(name, std::move(done));
+  if (elsewhere_ == nullptr || !validate_object_key(name.key)) return here_->remove_everywhere(name, std::move(done));
   const Status here = here_->remove(name);
-  elsewhere_->remove(name, [here, done = std::move(done)](const Status& elsewhere) { done(here ? here : elsewhere); });
+  elsewhere_->remove(name, [here, done = std::move(done)](const Status& elsewhere) {
+    const bool is_only_here = here && !elsewhere && elsewhere.error().code == Errc::kNotFound;
+    done(is_only_here ? here : elsewhere);
+  });
 }
 
 }  // namespace fairlead

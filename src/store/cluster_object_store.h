@@ -83,7 +83,7 @@ class ClusterObjectStore final : public ObjectStore {
     Instant until;
     Callback<OpenObject> done;
   };
-  bool has(const ObjectName& name) const;
+  bool is_to_be_asked_for(const ObjectName& name) const;
   void fetch(const ObjectName& name);
   void go_on_waiting(const ObjectName& name, const Error& why);
   void fetched(const ObjectName& name, const Status& status);

@@ -156,6 +156,19 @@ TEST_F(ClusterObjectStoreTest, WhoWaitsForAnObjectHearsOfACopy) {
   turn_until(is_there);
 }
 
+TEST_F(ClusterObjectStoreTest, WhatHasFailedHereSaysWhyWhereNobodyElseHasIt) {
+  ASSERT_TRUE(store_.expect(kX, Bytes(3)));
+  store_.abandon(kX, {Errc::kUnavailable, "its writer ended"});
+  std::optional<ObjectInfo> info;
+  store_.locate(kX, [&](const Result<ObjectInfo>& found) { info = found.value(); });
+  call(elsewhere_.found, Result<ObjectInfo>(fail(Errc::kNotFound, "nobody has it")));
+  bool is_done = false;
+  store_.here().locate({"default", "y"}, [&](const Result<ObjectInfo>&) { is_done = true; });  // behind the other one
+  turn_until(is_done);
+  ASSERT_TRUE(info);
+  EXPECT_EQ(info->state, ObjectState::kFailed);
+}
+
 TEST_F(ClusterObjectStoreTest, DeletingIsForAllNodes) {
   put("x", "abc");
   std::vector<bool> removed;
@@ -169,7 +182,20 @@ TEST_F(ClusterObjectStoreTest, DeletingIsForAllNodes) {
   call(elsewhere_.removed, Status());
   remove();
   call(elsewhere_.removed, fail(Errc::kNotFound, "nobody had it"));
-  EXPECT_THAT(removed, ElementsAre(true, true, false));
+  put("x", "abc");
+  remove();
+  call(elsewhere_.removed, fail(Errc::kUnavailable, "another node did not answer, and may have it"));
+  EXPECT_THAT(removed, ElementsAre(true, true, false, false));
+}
+
+TEST_F(ClusterObjectStoreTest, WhatIsNoNameIsAskedOfNobody) {
+  bool is_done = false;
+  store_.locate({"default", std::string(3'000, 'k')}, [&](const Result<ObjectInfo>& found) {
+    EXPECT_EQ(found.error().code, Errc::kNotFound);
+    is_done = true;
+  });
+  turn_until(is_done);
+  EXPECT_THAT(elsewhere_.asked, ElementsAre());
 }
 
 TEST_F(ClusterObjectStoreTest, ANodeAloneAsksNobody) {

@@ -268,16 +268,19 @@ HEAD = b"".join(literal(*field) for field in (
 
 def is_cut_off(connection, data):
     """Whether the node ends the connection, sooner or later, when it gets this, or takes no more of it."""
+    connection.settimeout(PATIENCE_S if len(data) < 1 << 20 else 3)  # wait: what is not taken within so long is not read
     try:
-        connection.settimeout(PATIENCE_S if len(data) < 1 << 20 else 3)  # wait: what is not taken within so long is not read
         connection.sendall(data)
-        connection.settimeout(PATIENCE_S)
+    except (ConnectionResetError, BrokenPipeError, socket.timeout):
+        return True
+    connection.settimeout(PATIENCE_S)
+    try:
         while connection.recv(1 << 16):
             pass
-    except (ConnectionResetError, BrokenPipeError):
+    except ConnectionResetError:
         pass
     except socket.timeout:
-        return len(data) >= 1 << 20
+        return False
     return True
 
 

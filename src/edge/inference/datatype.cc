@@ -1,5 +1,7 @@
 #include "edge/inference/datatype.h"
 
+#include <algorithm>
+
 namespace fairlead::inference {
 namespace {
 
@@ -44,6 +46,17 @@ TensorView view_of(const TensorSpec& tensor) {
   }
   if (is_complex) view.shape.push_back(2);
   return view;
+}
+
+const TensorSpec* find_tensor(const std::vector<TensorSpec>& tensors, std::string_view name) {
+  const auto found = std::ranges::find(tensors, name, &TensorSpec::name);
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+std::string names_of(const std::vector<TensorSpec>& tensors) {
+  std::string names;
+  for (const TensorSpec& tensor : tensors) (names += names.empty() ? "" : ", ") += tensor.name;
+  return names.empty() ? "none" : names;
 }
 
 }  // namespace fairlead::inference

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct TensorView {
   bool operator==(const TensorView&) const = default;
 };
 TensorView view_of(const TensorSpec& tensor);
+
+const TensorSpec* find_tensor(const std::vector<TensorSpec>& tensors, std::string_view name);  // null: there is none
+std::string names_of(const std::vector<TensorSpec>& tensors);                                  // for people: "x, y"
 
 // "FP32" and "TYPE_FP32"; the latter is the word of a model's configuration.
 std::string_view datatype_of(ElementType type);

@@ -27,12 +27,6 @@ BufferSpec buffer_of(const TensorSpec& tensor, const TensorView& view) {
           .shape = view.shape};
 }
 
-std::string names_of(const std::vector<TensorSpec>& tensors) {
-  std::string names;
-  for (const TensorSpec& tensor : tensors) (names += names.empty() ? "" : ", ") += tensor.name;
-  return names.empty() ? "none" : names;
-}
-
 class Reader {
  public:
   Reader(const CallSignature& signature, std::string_view tensors) : signature_(signature), tensors_(tensors) {}
@@ -92,9 +86,7 @@ class Reader {
     const auto name = value.require("name");
     if (!name) return nullptr;
     const std::string_view text = name->text(kMaxTaskNameLength);
-    for (const TensorSpec& tensor : tensors) {
-      if (tensor.name == text) return &tensor;
-    }
+    if (const TensorSpec* tensor = find_tensor(tensors, text)) return tensor;
     if (value.ok()) name->refuse("is '{}', which the model does not have; it has {}", text, names_of(tensors));
     return nullptr;
   }

@@ -1,8 +1,5 @@
 #include "edge/native/objects.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <memory>
 #include <utility>
 
@@ -12,6 +9,7 @@
 #include "edge/native/object_upload.h"
 #include "edge/native/tenant_header.h"
 #include "edge/query.h"
+#include "store/object_part.h"
 
 namespace fairlead {
 
@@ -37,20 +35,6 @@ std::string hex_of(std::string_view raw) {
   std::string text;
   for (const unsigned char byte : raw) text += fmt::format("{:02x}", byte);
   return text;
-}
-
-Result<std::string> read_part(const OpenObject& object, const ByteRange& range) {
-  std::string bytes(range.bytes, '\0');
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t count =
-        ::pread(object.memory.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(range.first + done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0)
-      return fail(Errc::kIo, "object '{}': {} of {} bytes read", object.info.name.key, done, bytes.size());
-    done += static_cast<std::size_t>(count);
-  }
-  return bytes;
 }
 
 // Shared with callbacks, which may outlive the router.
@@ -175,7 +159,7 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
       return respond_error(std::move(exchange), too_large_to_send(object.info));
     }
     const ByteRange part = range->value_or(ByteRange{0, total});
-    Result<std::string> bytes = read_part(object, part);
+    Result<std::string> bytes = read_part(object, part.first, part.bytes);
     if (!bytes) return respond_error(std::move(exchange), bytes.error());
     net::HttpResponse response{.headers = headers_of(object.info), .body = *std::move(bytes)};
     if (*range) {

@@ -135,8 +135,7 @@ void GrpcConnection::start() {
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, static_cast<std::uint32_t>(server_->limits.header_bytes)}};
   nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings, std::size(settings));
   nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0, kConnectionWindow);
-  write();
-  read();
+  read();  // they go out behind the client's first bytes: one that speaks HTTP/1.1 would take them for its answer
 }
 
 void GrpcConnection::close() {

@@ -13,7 +13,6 @@
 namespace fairlead::net {
 namespace {
 
-constexpr const char* kNobody = "(nobody)";  // no tenant's name: who holds answers of those who are not known
 constexpr const char* kStatusHeader = "grpc-status";
 
 std::string lower_case(std::string_view text) {
@@ -92,28 +91,13 @@ void GrpcStream::refuse(GrpcFailure failure) {
   answer({.status = failure.status, .message = std::move(failure.text)});
 }
 
-Status GrpcStream::open_lease(const RequestMemory& memory, ByteBudget& budget) {
-  if (lease_) return {};
-  auto holder = memory.holder ? memory.holder(*this) : Result<std::string>("anyone");
-  if (!holder) return fail(std::move(holder.error()));
-  lease_.open(budget, *std::move(holder));
-  return {};
-}
-
 // Whether so much of it may be kept; else it is refused.
 bool GrpcStream::may_hold(GrpcConnection& connection, std::size_t bytes) {
-  const RequestMemory& memory = connection.server().memory;
-  if (memory.bytes == 0 || bytes <= RequestMemory::kFreeBehind) return true;
-  ByteBudget& budget = *connection.server().budget;
-  if (Status opened = open_lease(memory, budget); !opened) {
-    return refuse({grpc_status_of(opened.error().code), opened.error().message}), false;
-  }
-  if (lease_.try_hold(bytes)) return true;
-  refuse({GrpcStatus::kResourceExhausted,
-          fmt::format("requests hold {} of the {} bytes that the node keeps for them, and this one needs {} more: send "
-                      "less at a time, or try again later",
-                      budget.used(), budget.total(), bytes - lease_.bytes())});
-  return false;
+  if (bytes <= RequestMemory::kFreeBehind) return true;
+  const GrpcServerState& server = connection.server();
+  const Status held = lease_.hold_request(server.memory, *server.budget, *this, bytes);
+  if (!held) refuse({grpc_status_of(held.error().code), held.error().message});
+  return held.has_value();
 }
 
 void GrpcStream::forget_request() {
@@ -163,22 +147,12 @@ void GrpcStream::answer(GrpcAnswer answer) {
   connection->send_answer(*this);
 }
 
-// From here on the answer is what is held, in place of the request. One that finds no room in its holder's part is not kept: who
-// lets answers lie would have the node's memory, and with it everybody's.
 void GrpcStream::count_answer(GrpcConnection& connection) {
-  const std::size_t bytes = answer_.body.size();
-  const RequestMemory& memory = connection.server().memory;
-  if (memory.bytes == 0 || (!lease_ && connection.unsent_bytes() + bytes <= RequestMemory::kFree)) return;
-  ByteBudget& budget = *connection.server().budget;
-  if (!open_lease(memory, budget)) lease_.open(budget, kNobody);
-  if (connection.peer().uid && memory.keeps_answers_over_unix) return lease_.hold(bytes);
-  if (lease_.try_hold(bytes)) return;
-  lease_.release();
-  answer_ = {.status = GrpcStatus::kResourceExhausted,
-             .message = fmt::format("the call was carried out, and its answer of {} bytes is not kept: requests and "
-                                    "answers hold {} of the {} bytes that the node keeps for them; take answers as "
-                                    "they come",
-                                    bytes, budget.used(), budget.total())};
+  const GrpcServerState& server = connection.server();
+  const Status held =
+      lease_.hold_answer(server.memory, *server.budget, *this, answer_.body.size(),
+                         {.is_over_unix = connection.peer().uid.has_value(), .unsent = connection.unsent_bytes()});
+  if (!held) answer_ = {.status = grpc_status_of(held.error().code), .message = held.error().message};
 }
 
 std::size_t GrpcStream::take_body(char* to, std::size_t most) {

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/byte_budget.h"
 #include "base/units.h"
 #include "net/grpc/grpc_message.h"
 #include "net/grpc/grpc_status.h"
 #include "net/http_server.h"
+#include "net/request_lease.h"
 
 namespace fairlead::net {
 
@@ -85,7 +85,6 @@ class GrpcStream final : public HttpExchange::Impl,
   void refuse(GrpcFailure failure);
   void answer(GrpcAnswer answer);
   bool may_hold(GrpcConnection& connection, std::size_t bytes);
-  Status open_lease(const RequestMemory& memory, ByteBudget& budget);
   void count_answer(GrpcConnection& connection);
   void forget_request();
 
@@ -99,7 +98,7 @@ class GrpcStream final : public HttpExchange::Impl,
   std::size_t header_bytes_ = 0;
   GrpcMessage message_;
   std::function<void()> disconnected_;
-  ByteBudget::Lease lease_;  // of what arrived, then of the answer
+  RequestLease lease_;
   GrpcAnswer answer_;
 };
 

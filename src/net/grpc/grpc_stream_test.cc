@@ -84,7 +84,9 @@ TEST_F(GrpcStreamTest, WhatIsNoGrpcIsRefused) {
 
   TestClient plain(io_, address_);
   plain.send("GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n");
-  EXPECT_THAT(plain.receive(), HasSubstr("gRPC (HTTP/2) is spoken at this address"));
+  const std::string answer = plain.receive();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(answer, HasSubstr("gRPC (HTTP/2) is spoken at this address"));
 }
 
 TEST_F(GrpcStreamTest, MetadataCountsAsTheCallDoes) {

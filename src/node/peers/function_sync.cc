@@ -156,7 +156,7 @@ void FunctionSync::changed(const std::string& function, bool is_deleted, std::fu
   version.is_deleted = is_deleted;
   versions_.set(function, std::move(version));
   save();
-  const std::vector<NodeId> others = peers_->others_alive();
+  const std::vector<NodeId> others = peers_->others(PeerLife::kAlive);
   if (others.empty()) return done();
   const auto left = std::make_shared<std::size_t>(others.size());  // shared by the answers
   for (const NodeId peer : others) {

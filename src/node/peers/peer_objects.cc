@@ -13,10 +13,12 @@
 #include "base/log.h"
 #include "node/peers/fields.h"
 #include "node/peers/peer_messages.h"
+#include "store/object_part.h"
 
 namespace fairlead {
 namespace {
 
+constexpr std::int64_t kMostLeftMs = std::int64_t{1} << 50;  // of a lifetime
 constexpr const char* kTarget = "/fairlead/v1/peers/object";
 
 // What is asked: about an object, as it is or once it can be read; for a part of it; to delete it.
@@ -28,11 +30,11 @@ FieldWriter question(Wish wish, const ObjectName& name) {
   return out;
 }
 
-std::string write_info(const ObjectInfo& info) {
+std::string write_info(const ObjectInfo& info, std::int64_t now_ms) {
   FieldWriter out;
   out.number('b', info.bytes.count()).number('s', static_cast<int>(info.state)).text('c', info.content);
   out.number('m', info.created_ms).number('u', info.last_used_ms);
-  if (info.expires_ms) out.number('e', *info.expires_ms);
+  if (info.expires_ms) out.number('l', *info.expires_ms - now_ms);  // what is left: nodes' clocks may differ
   return out.take();
 }
 
@@ -40,9 +42,9 @@ Result<ObjectInfo> read_info(const ObjectName& name, std::string_view text, std:
   const auto fields = Fields::parse(text);
   if (!fields) return fail(fields.error());
   const auto bytes = fields->number<std::int64_t>('b', -1), made = fields->number<std::int64_t>('m', 0),
-             used = fields->number<std::int64_t>('u', 0), expires = fields->number<std::int64_t>('e', 0);
+             used = fields->number<std::int64_t>('u', 0), left = fields->number<std::int64_t>('l', 0);
   const auto state = fields->number<int>('s', -1);
-  for (const auto* number : {&bytes, &made, &used, &expires}) {
+  for (const auto* number : {&bytes, &made, &used, &left}) {
     if (!*number) return fail(number->error());
   }
   if (!state) return fail(state.error());
@@ -55,7 +57,7 @@ Result<ObjectInfo> read_info(const ObjectName& name, std::string_view text, std:
                   .content = std::string(fields->text('c')),
                   .created_ms = *made,
                   .last_used_ms = *used};
-  if (fields->has('e')) info.expires_ms = *expires;
+  if (fields->has('l')) info.expires_ms = wall_clock_ms() + std::clamp(*left, -kMostLeftMs, kMostLeftMs);
   info.node = std::move(node);
   return info;
 }
@@ -85,31 +87,13 @@ Status write_all(int fd, std::string_view bytes, std::uint64_t offset) {
   return {};
 }
 
-Result<std::string> read_part(const OpenObject& object, std::uint64_t offset, std::uint64_t bytes) {
-  const auto whole = static_cast<std::uint64_t>(object.info.bytes.count());
-  if (offset > whole || bytes > whole - offset || bytes > PeerObjects::kPartBytes) {
-    return fail(Errc::kInvalidArgument, "object '{}' has {} bytes; {} from {} on are asked for", object.info.name.key,
-                whole, bytes, offset);
-  }
-  std::string part(bytes, '\0');
-  std::size_t done = 0;
-  while (done < part.size()) {
-    const ssize_t count =
-        ::pread(object.memory.get(), part.data() + done, part.size() - done, static_cast<off_t>(offset + done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return fail(Errc::kIo, "object '{}' cannot be read at {}", object.info.name.key, offset + done);
-    done += static_cast<std::size_t>(count);
-  }
-  return part;
-}
-
 void refuse(net::HttpExchange exchange, const Error& error) {
   exchange.respond({.status = error.code == Errc::kNotFound ? 404U : 503U, .body = write_error(error)});
 }
 
 }  // namespace
 
-// One question to all: the first that says yes is believed.
+// One question to all. The first that has the object whole is believed; one that has it half written, where nobody has it whole.
 struct PeerObjects::Search {
   ObjectName name;
   ObjectStore::Callback<ObjectInfo> done;  // empty: it is answered
@@ -154,11 +138,9 @@ void PeerObjects::ask(NodeId node, std::string head, Duration patience, std::fun
 // ---- who has it
 
 void PeerObjects::ask_all(const SearchPtr& search, std::string head) {
-  const std::vector<NodeId> others = peers_.others_alive();
+  const std::vector<NodeId> others = peers_.others(PeerLife::kAlive);
   search->left = others.size() + 1;  // and this loop
-  for (const PeerStatus& peer : peers_.status()) {
-    if (peer.state == member_state_name(MemberState::kSuspect)) search->silent.push_back(peer.name);
-  }
+  for (const NodeId node : peers_.others(PeerLife::kSuspect)) search->silent.emplace_back(peers_.view().name(node));
   const auto one_less = [search] {
     if (--search->left > 0 || !search->done) return;
     const auto done = std::exchange(search->done, nullptr);
@@ -214,9 +196,9 @@ void PeerObjects::remove(const ObjectName& name, std::function<void(Status)> don
   search->takes_all = true;
   search->done = [this, asked = std::weak_ptr(search), name, done](const Result<ObjectInfo>& found) {
     questions_.end(name.tenant);
-    const auto all = asked.lock();
-    if (found && all && !all->silent.empty()) {
-      return done(fail(Errc::kUnavailable, "object '{}' is deleted, but at {}, which did not answer: delete it again",
+    if (const auto all = asked.lock(); all && !all->silent.empty()) {
+      return done(fail(Errc::kUnavailable,
+                       "object '{}' is not deleted at {}, which did not answer, but at all others: delete it again",
                        name.key, fmt::join(all->silent, ", ")));
     }
     done(found ? Status() : Status(fail(found.error())));
@@ -358,31 +340,33 @@ void PeerObjects::serve(net::HttpExchange exchange, std::string_view head) {
   const auto fields = Fields::parse(head);
   if (!fields) return refuse(std::move(exchange), fields.error());
   const ObjectName name{std::string(fields->text('t')), std::string(fields->text('k'))};
-  const std::string_view wish = fields->text('w');
+  const std::string_view letter = fields->text('w');
+  const auto wish = letter.size() == 1 ? static_cast<Wish>(letter[0]) : Wish{};
   ObjectStore& here = store_.here();
   const auto info = here.info(name);
   if (!info || info->state == ObjectState::kFailed) {
     return refuse(std::move(exchange), {Errc::kNotFound, fmt::format("there is no object '{}' here", name.key)});
   }
-  if (wish == "i") return exchange.respond({.status = 200, .body = write_info(*info)});
-  if (wish == "d") {
+  if (wish == Wish::kInfo) return exchange.respond({.status = 200, .body = write_info(*info, wall_clock_ms())});
+  if (wish == Wish::kRemove) {
     if (Status removed = here.remove(name); !removed) return refuse(std::move(exchange), removed.error());
-    return exchange.respond({.status = 200, .body = write_info(*info)});
+    return exchange.respond({.status = 200, .body = write_info(*info, wall_clock_ms())});
   }
   const auto offset = fields->number<std::uint64_t>('o', 0), bytes = fields->number<std::uint64_t>('n', 0);
   const auto patience = fields->number<std::int64_t>('p', 0);
-  if (!offset || !bytes || !patience || (wish != "o" && wish != "r")) {
+  if (!offset || !bytes || !patience || *bytes > kPartBytes || (wish != Wish::kOpen && wish != Wish::kRead)) {
     return refuse(std::move(exchange), {Errc::kInvalidArgument, "this is no question about an object"});
   }
   const auto held = std::make_shared<net::HttpExchange>(std::move(exchange));  // callbacks are copied
-  here.open_object(name, std::chrono::milliseconds(std::clamp<std::int64_t>(*patience, 0, 900'000)),
-                   [held, reads = wish == "r", offset = *offset, bytes = *bytes](const Result<OpenObject>& object) {
-                     if (!object) return refuse(std::move(*held), object.error());
-                     if (!reads) return held->respond({.status = 200, .body = write_info(object->info)});
-                     auto part = read_part(*object, offset, bytes);
-                     if (!part) return refuse(std::move(*held), part.error());
-                     held->respond({.status = 200, .body = *std::move(part)});
-                   });
+  here.open_object(
+      name, std::chrono::milliseconds(std::clamp<std::int64_t>(*patience, 0, 900'000)),
+      [held, reads = wish == Wish::kRead, offset = *offset, bytes = *bytes](const Result<OpenObject>& object) {
+        if (!object) return refuse(std::move(*held), object.error());
+        if (!reads) return held->respond({.status = 200, .body = write_info(object->info, wall_clock_ms())});
+        auto part = read_part(*object, offset, bytes);
+        if (!part) return refuse(std::move(*held), part.error());
+        held->respond({.status = 200, .body = *std::move(part)});
+      });
 }
 
 }  // namespace fairlead

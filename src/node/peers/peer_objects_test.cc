@@ -55,8 +55,9 @@ class PeerObjectsTest : public testing::Test {
   PeerObjectsTest() {
     for (Place* place : {&a_, &b_, &c_}) place->join(io_, {a_.address, b_.address, c_.address});
     until([&] {
-      return std::ranges::all_of(std::vector{&a_, &b_, &c_},
-                                 [](Place* place) { return place->cluster->peers().others_alive().size() == 2; });
+      return std::ranges::all_of(std::vector{&a_, &b_, &c_}, [](Place* place) {
+        return place->cluster->peers().others(PeerLife::kAlive).size() == 2;
+      });
     });
   }
 
@@ -178,7 +179,7 @@ TEST_F(PeerObjectsTest, ACopyThatDoesNotComeLeavesNothing) {
   EXPECT_FALSE(a_.store->info(kX).has_value() && a_.store->info(kX)->state == ObjectState::kSealed);
   EXPECT_EQ(a_.cluster->brought().objects->counters().failed, 1u);
   b_.dies_after = std::nullopt;
-  until([&] { return a_.cluster->peers().others_alive().size() == 2; });
+  until([&] { return a_.cluster->peers().others(PeerLife::kAlive).size() == 2; });
   const auto later = open(a_);
   ASSERT_TRUE(later) << later.error().message;
   EXPECT_EQ(*later, large());

@@ -189,12 +189,13 @@ PeerCounters* Peers::counters_of(NodeId node) {
   return peer == nullptr ? nullptr : &peer->counters;
 }
 
-std::vector<NodeId> Peers::others_alive() const {
+std::vector<NodeId> Peers::others(PeerLife life) const {
   std::vector<NodeId> nodes;
   for (const auto& peer : peers_) {
     if (!peer->node || peer->is_self) continue;
     const MemberState state = view_.state(peer->node);
-    if (state == MemberState::kAlive || state == MemberState::kDraining) nodes.push_back(peer->node);
+    const bool is_alive = state == MemberState::kAlive || state == MemberState::kDraining;
+    if (life == PeerLife::kAlive ? is_alive : state == MemberState::kSuspect) nodes.push_back(peer->node);
   }
   return nodes;
 }

@@ -68,6 +68,9 @@ struct PeerStatus {
 // Each has connections of its own: nobody's calls, nor the nodes' talk, wait for an object.
 enum class PeerUse { kCalls, kTalk, kObjects };
 
+// Peers that answer, also those that drain; and those that have just stopped to.
+enum class PeerLife { kAlive, kSuspect };
+
 class Peers {
  public:
   // kInvalidArgument: a peer's address, or what cannot be trusted. Starts nothing yet.
@@ -84,7 +87,7 @@ class Peers {
   // Null: nobody of that name has an address here. Valid until the event loop turns.
   PeerLink* link(NodeId node, PeerUse use);
   PeerCounters* counters_of(NodeId node);
-  std::vector<NodeId> others_alive() const;
+  std::vector<NodeId> others(PeerLife life) const;
   void unreachable(NodeId node);
   // A word that came beside an answer. False: it was refused.
   bool absorb(NodeId node, std::string_view text);

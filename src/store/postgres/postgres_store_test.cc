@@ -384,6 +384,24 @@ TEST_F(PostgresStoreTest, AnEventWhoseCommitWasNotHeardIsTakenBack) {
   EXPECT_EQ(left.text(0, 0), "next");
 }
 
+// It may still be about to carry out what it was sent, behind what takes that back.
+TEST_F(PostgresStoreTest, ASessionThatWasGivenUpEndsBeforeAnythingElseIsWritten) {
+  TestNode a(folder / "a");
+  ASSERT_TRUE(a.put_function({.name = "f"}));
+  const std::string name =
+      server()
+          .query("SELECT application_name FROM pg_stat_activity WHERE application_name LIKE 'fairlead writer %'")
+          .text(0, 0);
+  auto given_up = postgres::Connection::open(postgres::parse_target(server().url(), "").value());
+  ASSERT_TRUE(given_up) << given_up.error().message;
+  ASSERT_TRUE((*given_up)->run({"SELECT set_config('application_name', $1::text, false)", {name}}));
+  server().query(
+      "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name LIKE 'fairlead writer %' "
+      "AND query NOT LIKE '%set_config%'");
+  ASSERT_TRUE(a.until([&] { return a.put_event(event_of("f", "next")).has_value(); }));
+  EXPECT_FALSE((*given_up)->run({"SELECT 1", {}})) << "it goes on";
+}
+
 TEST_F(PostgresStoreTest, AClaimWhoseCommitWasNotHeardIsGivenBack) {
   {
     TestNode gone(folder / "gone");

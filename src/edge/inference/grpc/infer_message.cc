@@ -107,12 +107,6 @@ Result<Outline> outline_of(std::string_view message) {
 
 // ---- a request
 
-std::string names_of(const std::vector<TensorSpec>& tensors) {
-  std::vector<std::string_view> names;
-  for (const TensorSpec& tensor : tensors) names.push_back(tensor.name);
-  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
-}
-
 Status refuse_parameters(const std::string& of, const Parameters& parameters,
                          std::initializer_list<const char*> names) {
   for (const char* name : names) {
@@ -211,7 +205,7 @@ class Reader {
     std::set<std::uint32_t> given;
     for (int i = 0; i < message_.inputs_size(); ++i) {
       const auto& input = message_.inputs(i);
-      const TensorSpec* tensor = named(signature_.inputs, input.name());
+      const TensorSpec* tensor = find_tensor(signature_.inputs, input.name());
       if (tensor == nullptr) return unknown("input", input.name(), signature_.inputs);
       if (!given.insert(tensor->buffer).second) {
         return fail(Errc::kInvalidArgument, "inputs[{}] is the input '{}' once more", i, tensor->name);
@@ -232,7 +226,7 @@ class Reader {
     std::set<std::uint32_t> wanted;
     for (int i = 0; i < message_.outputs_size(); ++i) {
       const auto& output = message_.outputs(i);
-      const TensorSpec* tensor = named(signature_.outputs, output.name());
+      const TensorSpec* tensor = find_tensor(signature_.outputs, output.name());
       if (tensor == nullptr) return unknown("output", output.name(), signature_.outputs);
       if (Status known = refuse_parameters(fmt::format("outputs[{}]", i), output.parameters(),
                                            {"classification", "shared_memory_region", "shared_memory_byte_size"});
@@ -248,11 +242,6 @@ class Reader {
     if (!request_.outputs.empty()) return {};
     for (std::uint32_t i = 0; i < signature_.outputs.size(); ++i) request_.outputs.push_back({i, true});
     return {};
-  }
-
-  static const TensorSpec* named(const std::vector<TensorSpec>& tensors, std::string_view name) {
-    const auto found = std::ranges::find(tensors, name, &TensorSpec::name);
-    return found == tensors.end() ? nullptr : &*found;
   }
 
   static Status unknown(const char* what, std::string_view name, const std::vector<TensorSpec>& tensors) {
