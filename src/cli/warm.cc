@@ -11,37 +11,45 @@
 #include "cli/profile_runs.h"
 #include "cli/warmth_text.h"
 #include "model/function.h"
+#include "model/provisioned_tag.h"
+#include "model/version.h"
 #include "model/warmth_tags.h"
 
 namespace fairlead::cli {
 namespace {
 
 struct Options {
-  std::string function;
+  std::string function, qualifier;
   std::optional<int> instances;
   std::string keep, pin;
 
   bool holds() const { return !keep.empty() || !pin.empty(); }
+  bool is_of_version() const { return !qualifier.empty() && qualifier != kLatestVersion; }
+  // What is kept, as people write it: "f", "f:live".
+  std::string named() const { return is_of_version() ? function + ":" + qualifier : function; }
 };
 
 constexpr const char* kUntilToldOtherwise = "none";
 
-std::string provisioned_path(const std::string& function) {
-  return "/2019-09-30/functions/" + net::percent_encode(function) + "/provisioned-concurrency?Qualifier=%24LATEST";
+std::string provisioned_path(const Options& options) {
+  const std::string qualifier = options.is_of_version() ? options.qualifier : std::string(kLatestVersion);
+  return "/2019-09-30/functions/" + net::percent_encode(options.function) +
+         "/provisioned-concurrency?Qualifier=" + net::percent_encode(qualifier);
 }
 
 std::string tags_path(const std::string& function) {
   return "/2017-03-31/tags/" + net::percent_encode(function_arn(function));
 }
 
-Result<Json> keep_started(Cli& cli, const std::string& function, int instances) {
+Result<Json> keep_started(Cli& cli, const Options& options, int instances) {
   if (instances > 0) {
-    return cli.node().call("PUT", provisioned_path(function), Json{{"ProvisionedConcurrentExecutions", instances}});
+    return cli.node().call("PUT", provisioned_path(options), Json{{"ProvisionedConcurrentExecutions", instances}});
   }
-  Result<Json> ended = cli.node().call("DELETE", provisioned_path(function));
+  Result<Json> ended = cli.node().call("DELETE", provisioned_path(options));
   if (ended || ended.error().code != Errc::kNotFound) return ended;
   // None was kept, which is what is asked for; or there is no such function.
-  const Result<Json> known = cli.node().call("GET", function_path(function, "/configuration"));
+  const std::string query = options.is_of_version() ? "?Qualifier=" + net::percent_encode(options.qualifier) : "";
+  const Result<Json> known = cli.node().call("GET", function_path(options.function, "/configuration") + query);
   return known ? Result<Json>(Json::object()) : Result<Json>(fail(known.error()));
 }
 
@@ -76,9 +84,16 @@ int show(Cli& cli) {
 
 int run_warm(Cli& cli, const Options& options) {
   if (options.function.empty()) {
-    if (!options.instances && !options.holds()) return show(cli);
+    if (!options.instances && !options.holds() && options.qualifier.empty()) return show(cli);
+    return cli.report({Errc::kInvalidArgument,
+                       "--instances, --qualifier, --keep and --pin are of a function: fairlead warm NAME ..."});
+  }
+  if (options.holds() && options.is_of_version()) {
     return cli.report(
-        {Errc::kInvalidArgument, "--instances, --keep and --pin are of a function: fairlead warm NAME ..."});
+        {Errc::kInvalidArgument,
+         fmt::format("--qualifier is '{}': --keep and --pin hold instances of $LATEST; with --instances N "
+                     "some of {} are kept started",
+                     options.qualifier, options.named())});
   }
   Json all = Json::object();
   if (options.holds()) {
@@ -94,15 +109,17 @@ int run_warm(Cli& cli, const Options& options) {
   }
   if (options.instances || !options.holds()) {
     const int wanted = options.instances.value_or(1);
-    const Result<Json> said = keep_started(cli, options.function, wanted);
+    const Result<Json> said = keep_started(cli, options, wanted);
     if (!said) return cli.report(said.error());
     if (said->is_object()) all.update(*said);
-    if (!cli.json() && wanted == 0) cli.out() << fmt::format("{}: no instance is kept started\n", options.function);
+    if (!cli.json() && wanted == 0) cli.out() << fmt::format("{}: no instance is kept started\n", options.named());
     if (!cli.json() && wanted > 0) {
-      cli.out() << fmt::format("{}: {} of {} kept instances {} ready\n", options.function,
+      const std::string of = options.is_of_version() ? " --qualifier " + options.qualifier : "";
+      cli.out() << fmt::format("{}: {} of {} kept instances {} ready\n", options.named(),
                                said->value("AvailableProvisionedConcurrentExecutions", 0), wanted,
                                wanted == 1 ? "is" : "are");
-      cli.err() << fmt::format("next: fairlead describe {0}   fairlead warm {0} --instances 0\n", options.function);
+      cli.err() << fmt::format("next: fairlead {1}   fairlead warm {0}{2} --instances 0\n", options.function,
+                               options.is_of_version() ? "warm" : "describe " + options.function, of);
     }
   }
   if (cli.json()) cli.out() << all.dump(2) << "\n";
@@ -118,6 +135,13 @@ int run_unload(Cli& cli, const std::string& function) {
     return cli.report({Errc::kConflict, fmt::format("{} of {}'s instances are kept started and would start again: "
                                                     "fairlead warm {} --instances 0",
                                                     kept, function, function)});
+  }
+  const Provisioned published = provisioned_in(tags).value_or(Provisioned());
+  if (!published.empty()) {
+    const auto& [qualifier, kept] = *published.begin();
+    return cli.report({Errc::kConflict, fmt::format("{0} of {1}:{2}'s instances are kept started and would start "
+                                                    "again: fairlead warm {1} --qualifier {2} --instances 0",
+                                                    kept, function, qualifier)});
   }
   const auto pin = tags.find(std::string(kPinTag));
   if (pin != tags.end() && pin->second != pin_name(PinKind::kNone)) {
@@ -147,6 +171,8 @@ void add_warm(Cli& cli) {
   command
       .add_option("--instances", options->instances, "How many are kept started; 0: none [1, unless --keep or --pin]")
       ->check(CLI::Range(0, kMaxReplicas));
+  command.add_option("-q,--qualifier", options->qualifier,
+                     "Of which version or alias they are kept started; $LATEST unless told");
   command.add_option("--keep", options->keep,
                      "How long an idle instance stays after its last call, and then ends: 90s, 10m, 2h, 0; none: as "
                      "the node's policy has it");

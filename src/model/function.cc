@@ -16,6 +16,7 @@
 #include "model/cut_tag.h"
 #include "model/egress_list.h"
 #include "model/model_consent.h"
+#include "model/provisioned_tag.h"
 #include "model/secret_reference.h"
 #include "model/volume.h"
 #include "model/warmth_tags.h"
@@ -172,7 +173,8 @@ Status refuse_unknown_settings(const FunctionConfig& config) {
   constexpr std::string_view kTags[] = {
       "gpu:memory-mib", "gpu:compute-percent", kQuotaRequestTag, kQuotaLimitTag, kReplicasTag,    "gpu:weight",
       "gpu:tenant",     kObjectiveTag,         kAutoscaleTag,    kSamplesTag,    kLendsModelsTag, kTakesModelsTag,
-      kUnloadedAtTag,   kVolumesTag,           kCutKernelsTag,   kEgressTag,     kPinTag,         kKeepTag};
+      kUnloadedAtTag,   kVolumesTag,           kCutKernelsTag,   kEgressTag,     kPinTag,         kKeepTag,
+      kProvisionedTag};
   for (const auto& [key, value] : config.tags) {
     if (!key.starts_with("gpu:") || std::find(std::begin(kTags), std::end(kTags), key) != std::end(kTags)) continue;
     return fail(Errc::kInvalidArgument, "tag {} is not known{}; the gpu: tags are {}", key,
@@ -311,6 +313,7 @@ Result<GpuSettings> gpu_settings(const FunctionConfig& config) {
   }
   if (Status time = check_unloaded_at(config); !time) return fail(time.error());
   if (const auto held = held_as(config.tags); !held) return fail(held.error());
+  if (const auto kept = provisioned_in(config.tags); !kept) return fail(kept.error());
   settings.tenant = tenant_of(config.tags);
   if (Status valid = validate_tenant(settings.tenant); !valid) {
     return fail(Errc::kInvalidArgument, "tag {}: {}", kTenantTag, valid.error().message);
@@ -354,7 +357,7 @@ std::string function_arn(const std::string& name) {
 
 bool is_same_process(const FunctionConfig& one, const FunctionConfig& other) {
   constexpr std::string_view kOfTheNode[] = {kQuotaRequestTag, kQuotaLimitTag, kReplicasTag, kObjectiveTag,
-                                             "gpu:weight",     kPinTag,        kKeepTag};
+                                             "gpu:weight",     kPinTag,        kKeepTag,     kProvisionedTag};
   const auto of_process = [&](FunctionConfig config) {
     for (const std::string_view tag : kOfTheNode) config.tags.erase(std::string(tag));
     // Tags of the author's own say nothing to anybody here.

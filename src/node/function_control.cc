@@ -144,7 +144,8 @@ FunctionControl::FunctionControl(boost::asio::io_context& io, ImageStoreOptions 
                  .request_ids = request_ids_,
                  .driver = driver_,
                  .shares = shares_,
-                 .removed = removed_}),
+                 .removed = removed_,
+                 .seats_changed = [this] { settle_shares(); }}),
       images_(std::make_unique<ImageStore>(std::move(images))),
       image_worker_(io) {}
 
@@ -174,6 +175,7 @@ Status FunctionControl::recover(std::vector<FunctionChange>* late) {
   remove_unused_bundles(state_dir_, used);
   remove_unused_images(state_dir_, used);
   versions_.recover(*std::move(published), kernel_task_of);
+  versions_.recover_seats();
   return {};
 }
 
@@ -297,6 +299,11 @@ void FunctionControl::save(FunctionRecord record, std::shared_ptr<const BundledT
     functions_.end_change(record.name);
     return done(fail(admitted.error()));
   }
+  if (Status admitted = versions_.admit(record); !admitted) {
+    shares_.restore(record.name, before);
+    functions_.end_change(record.name);
+    return done(fail(admitted.error()));
+  }
   record.revision_id = request_ids_.next();
   record.last_modified_ms = wall_clock_ms();
   FunctionRecord durable = record;
@@ -305,6 +312,7 @@ void FunctionControl::save(FunctionRecord record, std::shared_ptr<const BundledT
                         functions_.end_change(record.name);
                         if (!written) {
                           shares_.restore(record.name, before);
+                          versions_.function_changed(record.name);
                           settle_shares();
                           tell_seats({record.name});  // they may have moved while it was written
                           return done(fail(written.error()));
@@ -372,7 +380,7 @@ void FunctionControl::tell_core(const FunctionRecord& record, std::shared_ptr<co
 FlowSpec FunctionControl::spec_of(const RegisteredFunction& function) {
   FlowSpec spec = flow_spec(function, tenants_);
   if (function.is_pipeline()) return spec;
-  shares_.describe(function.record.name, spec);
+  shares_.describe(flow_name(function.record), spec);
   return spec;
 }
 
@@ -401,7 +409,7 @@ void FunctionControl::keep_seats(const std::string& name) {
 void FunctionControl::tell_seats(const std::vector<std::string>& changed, std::vector<InstanceId> parked_to_stop) {
   Tuning tuning{.parked_to_stop = std::move(parked_to_stop)};
   for (const std::string& name : changed) {
-    const RegisteredFunction* function = functions_.find(name);
+    const RegisteredFunction* function = functions_.find_flow(name);
     if (function != nullptr) tuning.seats.emplace_back(function->flow, spec_of(*function).seats);
   }
   driver_.tell([&](Core& core, Instant now, Actions& out) { core.retune(now, tuning, out); });

@@ -124,6 +124,11 @@ RegisteredFunction* Functions::find_version(const std::string& name, std::uint64
   return it == versions_.end() ? nullptr : &it->second;
 }
 
+RegisteredFunction* Functions::find_flow(const std::string& flow_name) {
+  const auto it = versions_.find(flow_name);
+  return it == versions_.end() ? find(flow_name) : &it->second;
+}
+
 // ':' is in no function's name, and what begins with "name:" stands together.
 std::vector<RegisteredFunction*> Functions::family(const std::string& name) {
   std::vector<RegisteredFunction*> flows;

@@ -72,6 +72,7 @@ class Functions {
   RegisteredFunction& add_version(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task);
   void remove_version(const std::string& name, std::uint64_t version);
   RegisteredFunction* find_version(const std::string& name, std::uint64_t version);
+  RegisteredFunction* find_flow(const std::string& flow_name);                             // of a function or a version
   const std::map<std::string, RegisteredFunction>& versions() const { return versions_; }  // by flow_name()
   // Its flows, $LATEST's first. Empty: there is no such function.
   std::vector<RegisteredFunction*> family(const std::string& name);

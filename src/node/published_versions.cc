@@ -11,6 +11,7 @@
 #include "model/cut_tag.h"
 #include "model/egress_list.h"
 #include "model/model_consent.h"
+#include "model/provisioned_tag.h"
 #include "model/volume.h"
 #include "model/warmth_tags.h"
 
@@ -93,10 +94,12 @@ void PublishedVersions::recover(PublishedState state, const TaskOf& task_of) {
 void PublishedVersions::replace(const std::string& function, PublishedState state, const TaskOf& task_of) {
   const auto before = known_.extract(function);
   recover(std::move(state), task_of);
-  if (before.empty()) return;
-  for (const auto& [number, version] : before.mapped().versions) {
-    if (find_version(function, number) == nullptr) remove_flow(function, number);
+  if (!before.empty()) {
+    for (const auto& [number, version] : before.mapped().versions) {
+      if (find_version(function, number) == nullptr) remove_flow(function, number);
+    }
   }
+  function_changed(function);
 }
 
 // ---- flows
@@ -118,37 +121,128 @@ FunctionRecord PublishedVersions::in_force(const Version& version, const Functio
   take_tags(kFunctionTags, latest.config, record.config);
   record.config.tags["gpu:weight"] = fmt::format("{}", gpu_settings(latest.config).value_or(GpuSettings()).weight);
   record.reserved_concurrency = latest.reserved_concurrency;
+  const int least = kept(latest, record.version);
+  if (least > 0) record.config.tags = with_instances_kept(record.config.tags, least).value_or(record.config.tags);
   return record;
+}
+
+// All that an alias has are kept of the version that has what is left of its calls, which in a gradual change is the one of before.
+int PublishedVersions::kept(const FunctionRecord& latest, std::uint64_t version) const {
+  int instances = 0;
+  for (const auto& [qualifier, count] : provisioned_in(latest.config.tags).value_or(Provisioned())) {
+    std::uint64_t leads_to = version_number(qualifier);
+    if (leads_to == 0) {
+      const auto& aliases = known_.at(latest.name).aliases;
+      const auto alias = aliases.find(qualifier);
+      leads_to = alias == aliases.end() ? 0 : alias->second.version;
+    }
+    if (leads_to == version) instances += count;
+  }
+  return std::min(instances, kMaxReplicas);
 }
 
 FlowSpec PublishedVersions::spec_of(const RegisteredFunction& flow, FlowId family) const {
   FlowSpec spec = flow_spec(flow, ports_.tenants);
   spec.family = family;
+  const std::string name = flow_name(flow.record);
+  if (ports_.shares.entry(name)) {
+    ports_.shares.describe(name, spec);
+    return spec;
+  }
   const Share share = gpu_settings(flow.record.config).value_or(GpuSettings()).share;
   ports_.shares.describe_seatless(share, flow.kernel_task != nullptr, spec);
   return spec;
 }
 
-void PublishedVersions::function_changed(const std::string& function) {
-  for (RegisteredFunction* const flow : ports_.functions.family(function)) {
-    const Version* const version = find_version(function, flow->record.version);
-    if (version == nullptr) continue;
-    const RegisteredFunction& latest = *ports_.functions.find(function);
-    FunctionRecord record = in_force(*version, latest.record);
-    const bool is_same_program = record.config == flow->record.config;
-    flow->record = std::move(record);
-    const FlowSpec spec = spec_of(*flow, latest.flow);
-    ports_.driver.tell([&](Core& core, Instant now, Actions& out) {
-      is_same_program ? core.set_max_concurrency(now, spec.flow, spec.max_concurrency, out)
-                      : core.update_function(now, spec, out);
-    });
+Status PublishedVersions::admit(const FunctionRecord& latest) {
+  const auto of = known_.find(latest.name);
+  if (of == known_.end()) return {};
+  std::vector<std::pair<std::string, std::optional<Shares::Entry>>> before;
+  for (const auto& [number, version] : of->second.versions) {
+    if (kept(latest, number) == 0) continue;
+    FunctionRecord record = in_force(version, latest);
+    before.emplace_back(flow_name(record), ports_.shares.entry(flow_name(record)));
+    const Status admitted = ports_.shares.admit(record, version.kernel_task != nullptr);
+    if (admitted) continue;
+    for (const auto& [name, entry] : before) ports_.shares.restore(name, entry);
+    return fail(admitted.error().code, "version {}: {}", number, admitted.error().message);
   }
+  return {};
+}
+
+// Who finds too few seats keeps those of before, and waits for the others.
+PublishedVersions::Held PublishedVersions::hold_seats(const Version& version, const FunctionRecord& latest) {
+  FunctionRecord record = in_force(version, latest);
+  const std::string name = flow_name(record);
+  const auto before = ports_.shares.entry(name);
+  if (instances_kept(record.config.tags) == 0) {
+    if (before) ports_.shares.release(name);
+    return {.has_others = before.has_value(), .is_open = before.has_value()};
+  }
+  const bool is_kernel_task = version.kernel_task != nullptr;
+  const bool is_admitted = ports_.shares.admit(record, is_kernel_task).has_value();
+  if (!is_admitted) {
+    if (before) record.seats = before->last;
+    ports_.shares.release(name);
+    ports_.shares.recover(record, is_kernel_task);
+  }
+  const bool has_others = !before || before->seats != ports_.shares.entry(name)->seats;
+  return {.has_others = has_others, .is_open = !is_admitted || (before && has_others)};
+}
+
+void PublishedVersions::tell_flow(const Version& version, const RegisteredFunction& latest, bool has_other_seats) {
+  FunctionRecord record = in_force(version, latest.record);
+  RegisteredFunction* flow = ports_.functions.find_version(record.name, record.version);
+  if (flow == nullptr && !ports_.shares.entry(flow_name(record))) return;  // it is made by its first call
+  const bool is_new = flow == nullptr;
+  if (is_new) flow = &ports_.functions.add_version(record, version.kernel_task);
+  const bool is_same_program = !has_other_seats && record.config == flow->record.config;
+  const auto instances =
+      is_same_process(record.config, flow->record.config) ? Core::Instances::kKept : Core::Instances::kReplaced;
+  flow->record = std::move(record);
+  const FlowSpec spec = spec_of(*flow, latest.flow);
+  ports_.driver.tell([&](Core& core, Instant now, Actions& out) {
+    if (is_new) {
+      core.add_function(spec);
+      core.wake(now, out);
+    } else if (is_same_program) {
+      core.set_max_concurrency(now, spec.flow, spec.max_concurrency, out);
+    } else {
+      core.update_function(now, spec, out, instances);
+    }
+  });
+}
+
+// First those that give seats back, so that an alias that moves takes its seats along. True: seats are to be found.
+bool PublishedVersions::renew(const std::string& function) {
+  const auto of = known_.find(function);
+  const RegisteredFunction* const latest = ports_.functions.find(function);
+  if (of == known_.end() || latest == nullptr) return false;
+  bool is_open = false;
+  for (const bool keeps : {false, true}) {
+    for (const auto& [number, version] : of->second.versions) {
+      if ((kept(latest->record, number) > 0) != keeps) continue;
+      const Held held = hold_seats(version, latest->record);
+      is_open |= held.is_open;
+      tell_flow(version, *latest, held.has_others);
+    }
+  }
+  return is_open;
+}
+
+void PublishedVersions::function_changed(const std::string& function) {
+  if (renew(function)) ports_.seats_changed();
+}
+
+void PublishedVersions::recover_seats() {
+  for (const auto& [function, known] : known_) renew(function);
 }
 
 // What is queued for it ends as removed, and what runs is answered.
 void PublishedVersions::remove_flow(const std::string& function, std::uint64_t version) {
   const RegisteredFunction* const flow = ports_.functions.find_version(function, version);
   if (flow == nullptr) return;
+  ports_.shares.release(flow_name(flow->record));
   ports_.driver.tell([&](Core& core, Instant now, Actions& out) { core.remove_function(now, flow->flow, out); });
   ports_.removed(*flow);
   ports_.functions.remove_version(function, version);
@@ -226,6 +320,7 @@ void PublishedVersions::publish(PublishRequest request, Callback<FunctionRecord>
     Known& now = known(version.name);
     now.last = version.version;
     now.versions[version.version] = {version, task};
+    function_changed(version.name);
     done(version);
   });
 }
@@ -256,6 +351,7 @@ void PublishedVersions::remove_version(std::string function, std::uint64_t versi
     // First, so that what is told of the calls that end finds no such version any more.
     known(function).versions.erase(version);
     remove_flow(function, version);
+    ports_.seats_changed();
     done({});
   });
 }
@@ -289,6 +385,7 @@ void PublishedVersions::put_alias(std::string function, FunctionAlias alias, boo
     ports_.functions.end_change(function);
     if (!written) return done(fail(written.error()));
     known(function).aliases[alias.name] = alias;
+    function_changed(function);
     done(alias);
   });
 }
@@ -317,6 +414,7 @@ void PublishedVersions::remove_alias(std::string function, std::string name, std
   ports_.store.delete_alias(function, name, [this, function, name, done](const Status& written) {
     ports_.functions.end_change(function);
     if (written) known(function).aliases.erase(name);
+    function_changed(function);
     done(written);
   });
 }

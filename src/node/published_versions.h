@@ -5,7 +5,10 @@
 //
 // What is a version's own: code, handler, runtime, memory, timeout, environment (of a secret its name, not its value) and what its program
 // needs of a device (kVersionTags). What is the function's, and one for all its versions: tenant, weight, consent to models, reserved
-// concurrency, event configuration, log, secrets' values. $LATEST alone has seats, quotas and sizes that the node finds.
+// concurrency, event configuration, log, secrets' values. $LATEST alone has quotas and sizes that the node finds.
+//
+// A version has seats where its function's tag gpu:provisioned keeps instances of it, or of an alias that leads to it
+// (model/provisioned_tag.h): its flow is there from then on, and moves with the alias.
 //
 // Example: f has reserved concurrency 2, and 100 versions that are called at once: two of these calls run. A function that is called through
 // ten of its versions gets what one that is called through one gets.
@@ -36,8 +39,9 @@ class PublishedVersions final : public VersionService {
     Tenants& tenants;
     RequestIds& request_ids;
     CoreDriver& driver;
-    const Shares& shares;
+    Shares& shares;
     std::function<void(const RegisteredFunction&)> removed;  // a flow of a version, before it is forgotten
+    std::function<void()> seats_changed;                     // seats were given back: others may have them
   };
   explicit PublishedVersions(Ports ports) : ports_(std::move(ports)) {}
 
@@ -48,9 +52,14 @@ class PublishedVersions final : public VersionService {
   // Those of one function, as another node left them.
   void replace(const std::string& function, PublishedState state, const TaskOf& task_of);
 
+  // Seats for the versions of which `latest` is to keep instances. kInvalidArgument: as Shares::admit(), and all is as before. What comes of
+  // it is told by function_changed(), also that nothing came of it.
+  Status admit(const FunctionRecord& latest);
+
   // The flow that a call of the version goes to, which is made where there is none yet. Null: no such version. 0: $LATEST's.
   RegisteredFunction* flow_of(const std::string& function, std::uint64_t version);
   void function_changed(const std::string& function);  // what its versions take over from it may be another
+  void recover_seats();  // at the start, of all functions; who finds them is Shares::settle(), once there are devices
   void function_removed(const std::string& function);
 
   void publish(PublishRequest request, Callback<FunctionRecord> done) override;
@@ -81,6 +90,14 @@ class PublishedVersions final : public VersionService {
   Status check_version(const std::string& function, std::uint64_t version) const;
   Status check_publish(const PublishRequest& request, const RegisteredFunction& function) const;
   FunctionRecord in_force(const Version& version, const FunctionRecord& latest) const;
+  int kept(const FunctionRecord& latest, std::uint64_t version) const;
+  struct Held {
+    bool has_others = false;  // other seats than before
+    bool is_open = false;     // somebody's seats are to be found: what it gave back, or what it lacks
+  };
+  Held hold_seats(const Version& version, const FunctionRecord& latest);
+  bool renew(const std::string& function);
+  void tell_flow(const Version& version, const RegisteredFunction& latest, bool has_other_seats);
   FlowSpec spec_of(const RegisteredFunction& flow, FlowId family) const;
   void remove_flow(const std::string& function, std::uint64_t version);
 

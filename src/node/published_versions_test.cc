@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "node/testing/fake_store.h"
+#include "node/testing/node_with_shares.h"
 #include "node/testing/node_without_processes.h"
 
 namespace fairlead {
@@ -60,7 +61,8 @@ class PublishedVersionsTest : public NodeWithoutProcesses {
                                  .request_ids = request_ids,
                                  .driver = driver,
                                  .shares = shares,
-                                 .removed = [this](const RegisteredFunction& flow) { removed.push_back(flow.flow); }});
+                                 .removed = [this](const RegisteredFunction& flow) { removed.push_back(flow.flow); },
+                                 .seats_changed = [] {}});
   }
 };
 
@@ -241,6 +243,157 @@ TEST_F(PublishedVersionsTest, AfterARestartAllIsAsItWas) {
   EXPECT_EQ(versions->find("f", "1")->code_sha256, "c1");
   latest().code_sha256 = "c3";
   EXPECT_EQ(publish().value().version, 3u);
+}
+
+// Of a GPU of 16 GiB: a version expects 4 of them.
+class KeptVersions : public NodeWithShares {
+ protected:
+  KeptVersions() {
+    add("f", {{"gpu:memory-mib", "4096"}});
+    publish();
+    change_code("c2");
+    publish();
+  }
+
+  FunctionRecord& latest() { return functions.find("f")->record; }
+  void change_code(const std::string& code) { latest().code_sha256 = code; }
+  void publish() {
+    control.versions().publish({.function = "f"}, [](const Result<FunctionRecord>& made) { ASSERT_TRUE(made); });
+    store.tell_all();
+  }
+  Status alias(std::uint64_t version, bool is_new, std::map<std::uint64_t, double> weights = {}) {
+    Status done = fail(Errc::kInternal, "not told");
+    control.versions().put_alias(
+        "f", {.name = "live", .version = version, .description = "", .weights = std::move(weights), .revision_id = ""},
+        is_new, [&](const Result<FunctionAlias>& put) { done = put ? Status() : Status(fail(put.error())); });
+    store.tell_all();
+    return done;
+  }
+  Status keep(const std::string& provisioned) {
+    FunctionConfig config = latest().config;
+    config.tags.erase("gpu:provisioned");
+    if (!provisioned.empty()) config.tags["gpu:provisioned"] = provisioned;
+    Status done = fail(Errc::kInternal, "not told");
+    control.update_config(
+        "f", config, [&](const Result<FunctionRecord>& made) { done = made ? Status() : Status(fail(made.error())); });
+    store.tell_all();
+    return done;
+  }
+  // Instances of the version that the core keeps in seats, once all that start have started.
+  std::size_t seated(std::uint64_t version) {
+    for (bool is_new = true; is_new;) {
+      is_new = false;
+      for (const InstanceView& one : driver.core().instances()) {
+        if (one.state != InstanceState::kStarting) continue;
+        ready(one.instance);
+        idle(one.instance);
+        is_new = true;
+      }
+    }
+    const RegisteredFunction* const flow = functions.find_version("f", version);
+    if (flow == nullptr) return 0;
+    const auto all = driver.core().instances();
+    return static_cast<std::size_t>(std::count_if(
+        all.begin(), all.end(), [&](const InstanceView& one) { return one.flow == flow->flow && one.seated; }));
+  }
+};
+
+TEST_F(KeptVersions, AreStartedWithoutACall) {
+  EXPECT_EQ(functions.find_version("f", 1), nullptr);
+  ASSERT_TRUE(keep("1=2"));
+  EXPECT_EQ(seats("f:1"), 2u);
+  EXPECT_EQ(seated(1), 2u);
+  EXPECT_EQ(seats("f"), 0u) << "$LATEST has what gpu:replicas says";
+  EXPECT_EQ(functions.find_version("f", 1)->record.code_sha256, "");
+}
+
+TEST_F(KeptVersions, KeepWhatRunsWhenTheirNumberChanges) {
+  ASSERT_TRUE(keep("1=1"));
+  const auto before = driver.core().instances();
+  ASSERT_EQ(before.size(), 1u);
+  ASSERT_TRUE(keep("1=3"));
+  EXPECT_EQ(seated(1), 3u);
+  EXPECT_EQ(driver.core().instances().front().instance, before.front().instance) << "it was not replaced";
+  ASSERT_TRUE(keep(""));
+  EXPECT_EQ(seats("f:1"), 0u);
+  EXPECT_EQ(seated(1), 0u);
+}
+
+TEST_F(KeptVersions, MoveWithTheirAliasAndTakeTheirSeatsAlong) {
+  ASSERT_TRUE(alias(1, true));
+  ASSERT_TRUE(keep("1=1,live=3"));  // 16 GiB: there is no room for a fifth
+  EXPECT_EQ(seats("f:1"), 4u);
+  ASSERT_TRUE(alias(2, false));
+  EXPECT_EQ(seats("f:1"), 1u);
+  EXPECT_EQ(seats("f:2"), 3u);
+  EXPECT_EQ(seated(1), 1u);
+  EXPECT_EQ(seated(2), 3u);
+}
+
+TEST_F(KeptVersions, OfAnAliasWithWeightsAreOfTheVersionThatHasWhatIsLeft) {
+  ASSERT_TRUE(alias(1, true));
+  ASSERT_TRUE(keep("live=2"));
+  ASSERT_TRUE(alias(1, false, {{2, 0.1}}));
+  EXPECT_EQ(seats("f:1"), 2u);
+  EXPECT_EQ(seats("f:2"), 0u);
+}
+
+TEST_F(KeptVersions, WhatThereIsNoRoomForIsRefusedAndNothingChanges) {
+  ASSERT_TRUE(keep("1=3"));
+  const Status refused = keep("1=3,2=2");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("version 2: "));
+  EXPECT_EQ(seats("f:1"), 3u);
+  EXPECT_EQ(seats("f:2"), 0u);
+  EXPECT_EQ(latest().config.tags.at("gpu:provisioned"), "1=3");
+  EXPECT_TRUE(keep("1=2,2=2"));
+  EXPECT_EQ(seated(2), 2u);
+}
+
+TEST_F(KeptVersions, WhatCannotBeWrittenKeepsWhatWasKept) {
+  ASSERT_TRUE(keep("1=3"));
+  store.status = fail(Errc::kIo, "disk full");
+  EXPECT_FALSE(keep("1=1,2=3"));
+  store.status = {};
+  EXPECT_EQ(seats("f:1"), 3u);
+  EXPECT_EQ(seated(1), 3u);
+  EXPECT_EQ(seats("f:2"), 0u);
+  EXPECT_EQ(seated(2), 0u);
+}
+
+TEST_F(KeptVersions, WhatNamesNothingYetKeepsNothingUntilItDoes) {
+  ASSERT_TRUE(keep("3=1,live=1"));
+  EXPECT_TRUE(driver.core().instances().empty());
+  change_code("c3");
+  publish();
+  EXPECT_EQ(seated(3), 1u);
+  ASSERT_TRUE(alias(2, true));
+  EXPECT_EQ(seated(2), 1u);
+}
+
+TEST_F(KeptVersions, ADeletedOneGivesItsSeatsToWhoWaits) {
+  ASSERT_TRUE(alias(1, true));
+  ASSERT_TRUE(keep("2=4"));
+  ASSERT_TRUE(keep("2=4"));
+  latest().config.tags["gpu:provisioned"] = "2=4,live=2";  // as it was admitted on a larger GPU
+  control.versions().function_changed("f");
+  EXPECT_EQ(seats("f:1"), 0u);
+  EXPECT_THAT(control.shares().status("f:1", FlowId()).lacking, HasSubstr("memory"));
+  Status done = fail(Errc::kInternal, "not told");
+  control.versions().remove_version("f", 2, [&](Status removed) { done = std::move(removed); });
+  store.tell_all();
+  ASSERT_TRUE(done);
+  EXPECT_EQ(seats("f:1"), 2u);
+  EXPECT_EQ(seated(1), 2u);
+  EXPECT_EQ(control.shares().status("f:1", FlowId()).lacking, "");
+}
+
+TEST_F(KeptVersions, GoWithTheirFunction) {
+  ASSERT_TRUE(keep("1=4"));
+  control.remove("f", [](const Status& removed) { EXPECT_TRUE(removed); });
+  store.tell_all();
+  EXPECT_FALSE(control.shares().entry("f:1"));
+  EXPECT_TRUE(admit("other", {{"gpu:memory-mib", "16384"}, {"gpu:replicas", "1"}})) << "the GPU is free";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "decide/pacing/place_scheduler.h"
 #include "model/autoscale_tag.h"
+#include "node/functions.h"
 
 namespace fairlead {
 namespace {
@@ -58,12 +59,13 @@ bool Shares::remove_device(GpuId gpu) {
 }
 
 void Shares::recover(const FunctionRecord& record, bool is_kernel_task) {
-  entries_[record.name] = {.asked = asked_in(record, is_kernel_task), .last = record.seats};
+  entries_[flow_name(record)] = {.asked = asked_in(record, is_kernel_task), .last = record.seats};
 }
 
 Status Shares::admit(FunctionRecord& record, bool is_kernel_task) {
   const Asked asked = asked_in(record, is_kernel_task);
-  const auto known = entries_.find(record.name);
+  const std::string name = flow_name(record);
+  const auto known = entries_.find(name);
   const bool stays_scaled = known != entries_.end() && known->second.asked.is_scaled && asked.is_scaled;
   if (stays_scaled || (known != entries_.end() && known->second.asked == asked)) {
     record.seats = known->second.last;
@@ -72,13 +74,13 @@ Status Shares::admit(FunctionRecord& record, bool is_kernel_task) {
   if (Status kept = check_kept(asked); !kept) return kept;
   Entry entry{.asked = asked};
   if (known != entries_.end()) entry.last = known->second.last;
-  const auto seats = book_.find(record.name, seats_asked(entry));
+  const auto seats = book_.find(name, seats_asked(entry));
   if (!seats) return fail(seats.error());
   entry.seats = *seats;
   entry.last.clear();
   for (const GpuId gpu : entry.seats) entry.last.push_back(uuids_.at(gpu));
   record.seats = entry.last;
-  restore(record.name, std::move(entry));
+  restore(name, std::move(entry));
   return {};
 }
 

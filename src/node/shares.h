@@ -3,6 +3,8 @@
 //   create, change ──admit──> ShareBook ──seats──> FunctionRecord::seats (on disk), FlowSpec::seats (the core)
 //   a device appears or goes, seats are given back ──settle──> whoever has too few seats is tried again
 //
+// A published version of which instances are kept is one that asks, under the name "f:3" (flow_name()).
+//
 // Who asks for more than there is, is refused, and keeps what it had. A function that was admitted once and has too few seats
 // now (the node was started again with fewer devices, or in another mode) is best effort beyond them, and the status says so.
 //

@@ -107,6 +107,57 @@ def test_boto3_provisions_concurrency_unchanged(node):
     assert "gpu:replicas" not in tags(node, "hello"), "nothing was changed"
 
 
+def test_boto3_provisions_concurrency_of_an_alias_that_moves_and_over_a_restart(node, start_node):
+    """What AWS SAM's AutoPublishAlias with ProvisionedConcurrencyConfig, or Terraform, asks for."""
+    def client_of(which):
+        return boto3.client("lambda", endpoint_url=which.endpoint, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="y")
+
+    def is_ready(client):
+        return client.get_provisioned_concurrency_config(FunctionName="hello", Qualifier="live")["Status"] == "READY"
+
+    def answered_warm(client, version):
+        answer = client.invoke(FunctionName="hello", Qualifier="live", Payload=b'{"do": "echo"}')
+        assert answer["ExecutedVersion"] == version
+        assert answer["ResponseMetadata"]["HTTPHeaders"]["x-gpu-start"] == "device-warm", "its first call since it started"
+
+    client = client_of(node)
+    assert client.publish_version(FunctionName="hello")["Version"] == "1"
+    client.create_alias(FunctionName="hello", Name="live", FunctionVersion="1")
+    client.put_provisioned_concurrency_config(FunctionName="hello", Qualifier="live", ProvisionedConcurrentExecutions=2)
+    eventually(lambda: is_ready(client))
+    answered_warm(client, "1")
+
+    client.update_function_configuration(FunctionName="hello", Environment={"Variables": {"MODE": "new"}})
+    assert client.publish_version(FunctionName="hello")["Version"] == "2"
+    client.update_alias(FunctionName="hello", Name="live", FunctionVersion="2")
+    eventually(lambda: is_ready(client))
+    answered_warm(client, "2")
+
+    node.kill()
+    again = start_node(keep_state=True)
+    client = client_of(again)
+    eventually(lambda: is_ready(client))
+    answered_warm(client, "2")
+    kept = cli(again, "unload", "hello")
+    assert kept.returncode != 0 and "hello:live" in kept.stderr, kept.stderr
+    client.delete_alias(FunctionName="hello", Name="live")
+    assert "gpu:provisioned" not in tags(again, "hello")
+    assert client.list_provisioned_concurrency_configs(FunctionName="hello")["ProvisionedConcurrencyConfigs"] == []
+
+
+def test_the_command_line_keeps_a_version(node):
+    assert cli(node, "version", "publish", "hello").returncode == 0
+    assert "hello:1: " in cli(node, "warm", "hello", "--qualifier", "1").stdout
+    eventually(lambda: len(instances(node, "hello:1")) == 1)
+    assert instances(node, "hello") == []
+    gone = cli(node, "warm", "hello", "--qualifier", "1", "--instances", "0")
+    assert gone.returncode == 0 and "hello:1: no instance is kept started" in gone.stdout
+    assert cli(node, "warm", "hello", "--qualifier", "1", "--instances", "0").returncode == 0
+    for arguments, words in ((("--qualifier", "7"), ":7"), (("--qualifier", "1", "--pin", "host"), "of $LATEST")):
+        refused = cli(node, "warm", "hello", *arguments)
+        assert refused.returncode != 0 and words in refused.stderr, refused.stderr
+
+
 def test_a_most_that_somebody_set_stays(node):
     assert cli(node, "deploy", "hello", MISBEHAVE, "--replicas", "0:3").returncode == 0
     assert cli(node, "warm", "hello", "--instances", "2").returncode == 0

@@ -8,6 +8,7 @@
 #include "edge/error_document.h"
 #include "edge/function_in_path.h"
 #include "edge/lambda/lambda_json.h"
+#include "edge/lambda/lambda_provisioned.h"
 #include "edge/lambda/page_size.h"
 #include "model/tenant.h"
 
@@ -286,8 +287,12 @@ void delete_function(NodeService& node, RouteCall call) {
     if (!status) return respond_error(std::move(*answer), status.error());
     answer->respond({.status = 204});
   };
-  version == 0 ? node.delete_function(named->name, deleted)
-               : node.versions().remove_version(named->name, version, deleted);
+  if (version == 0) return node.delete_function(named->name, deleted);
+  node.versions().remove_version(named->name, version,
+                                 [&node, name = named->name, version, deleted](const Status& removed) {
+                                   if (!removed) return deleted(removed);
+                                   end_provisioned(node, name, version_name(version), deleted);
+                                 });
 }
 
 // ---- tags

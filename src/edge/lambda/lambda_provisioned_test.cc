@@ -87,5 +87,79 @@ TEST_F(LambdaProvisioned, BoundsAreNamedAndNothingIsSet) {
   EXPECT_EQ(404u, call("PUT", "/2019-09-30/functions/unknown/provisioned-concurrency", "{}").response->status);
 }
 
+// Version 1 of `f` has one instance that is ready in its seat, and one that starts.
+class LambdaProvisionedVersions : public LambdaProvisioned {
+ protected:
+  LambdaProvisionedVersions() {
+    EXPECT_EQ(201u, call("POST", "/2015-03-31/functions/f/versions", "{}").response->status);
+    EXPECT_EQ(
+        201u,
+        call("POST", "/2015-03-31/functions/f/aliases", R"({"Name":"live","FunctionVersion":"1"})").response->status);
+    EXPECT_EQ(201u, call("POST", "/2015-03-31/functions/f/aliases", R"({"Name":"new","FunctionVersion":"$LATEST"})")
+                        .response->status);
+    FunctionStatus status{.name = "f:1"};
+    status.flow.flow = FlowId(7);
+    node_.node_status.functions = {status};
+  }
+  std::string provisioned() {
+    const auto& tags = node_.functions["f"].config.tags;
+    return tags.contains("gpu:provisioned") ? tags.at("gpu:provisioned") : "";
+  }
+};
+
+TEST_F(LambdaProvisionedVersions, OfAVersionAndOfAnAliasAreApart) {
+  const auto put = call("PUT", kPath + "?Qualifier=1", R"({"ProvisionedConcurrentExecutions":1})");
+  ASSERT_EQ(202u, put.response->status) << put.response->body;
+  EXPECT_EQ("1=1", provisioned());
+  EXPECT_EQ("READY", put.json()["Status"]);
+  EXPECT_EQ(202u, call("PUT", kPath + "?Qualifier=live", R"({"ProvisionedConcurrentExecutions":3})").response->status);
+  EXPECT_EQ("1=1,live=3", provisioned());
+  EXPECT_EQ("", tag());
+  EXPECT_EQ(3, call("GET", kPath + "?Qualifier=live").json()["RequestedProvisionedConcurrentExecutions"]);
+  EXPECT_EQ(1, call("GET", kPath + "?Qualifier=live").json()["AvailableProvisionedConcurrentExecutions"]);
+  expect_error(call("GET", kPath + "?Qualifier=$LATEST"), 404, kNone, "function f");
+  std::vector<std::string> arns;
+  const json listed = call("GET", kPath + "?List=ALL").json();
+  for (const json& one : listed["ProvisionedConcurrencyConfigs"]) arns.push_back(one["FunctionArn"]);
+  const std::string arn = "arn:aws:lambda:us-east-1:000000000000:function:f:";
+  EXPECT_EQ((std::vector<std::string>{arn + "1", arn + "live"}), arns);
+  EXPECT_EQ(204u, call("DELETE", kPath + "?Qualifier=1").response->status);
+  EXPECT_EQ("live=3", provisioned());
+  expect_error(call("DELETE", kPath + "?Qualifier=1"), 404, kNone, "function f:1");
+}
+
+TEST_F(LambdaProvisionedVersions, WhatIsNotThereIsNotKept) {
+  for (const char* qualifier : {"2", "absent"}) {
+    const auto put = call("PUT", kPath + "?Qualifier=" + qualifier, R"({"ProvisionedConcurrentExecutions":1})");
+    EXPECT_EQ(404u, put.response->status) << put.response->body;
+  }
+  expect_error(call("PUT", kPath + "?Qualifier=new", R"({"ProvisionedConcurrentExecutions":1})"), 400, kBad,
+               "leads to $LATEST");
+  EXPECT_EQ("", provisioned());
+}
+
+TEST_F(LambdaProvisionedVersions, WhatLacksAPlaceFailed) {
+  ASSERT_EQ(202u, call("PUT", kPath + "?Qualifier=live", R"({"ProvisionedConcurrentExecutions":3})").response->status);
+  node_.node_status.functions[0].share.lacking = "no GPU has room";
+  EXPECT_EQ("FAILED", call("GET", kPath + "?Qualifier=live").json()["Status"]);
+  EXPECT_EQ("no GPU has room", call("GET", kPath + "?Qualifier=live").json()["StatusReason"]);
+  node_.node_status.functions[0].share.lacking.clear();
+  ASSERT_EQ(200u,
+            call("PUT", "/2015-03-31/functions/f/aliases/live", R"({"FunctionVersion":"$LATEST"})").response->status);
+  EXPECT_EQ("FAILED", call("GET", kPath + "?Qualifier=live").json()["Status"]);
+}
+
+TEST_F(LambdaProvisionedVersions, WhoIsDeletedKeepsNothing) {
+  for (const char* qualifier : {"1", "live"}) {
+    ASSERT_EQ(
+        202u,
+        call("PUT", kPath + "?Qualifier=" + qualifier, R"({"ProvisionedConcurrentExecutions":1})").response->status);
+  }
+  EXPECT_EQ(204u, call("DELETE", "/2015-03-31/functions/f/aliases/live").response->status);
+  EXPECT_EQ("1=1", provisioned());
+  EXPECT_EQ(204u, call("DELETE", "/2015-03-31/functions/f?Qualifier=1").response->status);
+  EXPECT_EQ("", provisioned());
+}
+
 }  // namespace
 }  // namespace fairlead

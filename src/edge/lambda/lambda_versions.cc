@@ -8,6 +8,7 @@
 #include "edge/function_in_path.h"
 #include "edge/json_body.h"
 #include "edge/lambda/lambda_json.h"
+#include "edge/lambda/lambda_provisioned.h"
 #include "edge/lambda/page_size.h"
 
 namespace fairlead {
@@ -207,9 +208,13 @@ void delete_alias(NodeService& node, RouteCall call) {
   if (!record) return respond_error(std::move(call.exchange), record.error());
   const std::string name = call.parameter("alias");
   auto answer = std::make_shared<net::HttpExchange>(std::move(call.exchange));
-  node.versions().remove_alias(record->name, name, [answer](Status removed) {
-    if (!removed) return respond_error(std::move(*answer), removed.error());
+  const auto respond = [answer](const Status& done) {
+    if (!done) return respond_error(std::move(*answer), done.error());
     answer->respond({.status = 204});
+  };
+  node.versions().remove_alias(record->name, name, [&node, function = record->name, name, respond](Status removed) {
+    if (!removed) return respond(removed);
+    end_provisioned(node, function, name, respond);
   });
 }
 
