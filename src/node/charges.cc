@@ -85,7 +85,8 @@ std::map<InstanceId, Duration> Charges::compare_with_devices(const std::vector<P
   books_.observed(monotonic_now());
   for (const auto& [instance, busy] : seen) {
     const std::optional<DeviceUse> use = instances_.use(instance);
-    const auto finding = books_.compare(monotonic_now(), instance, use ? use->gpu_time : Duration(0));
+    const auto finding =
+        books_.compare(monotonic_now(), instance, use ? use->gpu_time : Duration(0), use && use->is_busy);
     if (finding) correct(instance, *finding);
   }
   return seen;

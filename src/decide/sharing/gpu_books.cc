@@ -44,14 +44,18 @@ void GpuBooks::charged(InstanceId instance, Duration service) {
   if (entry == accounts_.end()) return;
   entry->second.charged += service;
   entry->second.is_open = false;
+  entry->second.device_between = Duration(0);
 }
 
 void GpuBooks::device_worked(InstanceId instance, Instant from, Instant until, Duration busy) {
   const auto entry = accounts_.find(instance);
   if (entry == accounts_.end() || from < entry->second.opened) return;
-  entry->second.device += std::min(busy, until - from);
-  entry->second.observed += until - from;
-  entry->second.works |= busy > Duration(0);
+  Account& account = entry->second;
+  const Duration worked = std::min(busy, until - from);
+  account.device += worked;
+  if (!account.is_open || from < account.delivered) account.device_between += worked;
+  account.observed += until - from;
+  account.works |= busy > Duration(0);
 }
 
 void GpuBooks::observed(Instant now) {
@@ -77,13 +81,15 @@ Duration GpuBooks::margin(const Account& account) const {
   return kSlack + part(account.observed, kObservedMargin) + part(account.device, kDeviceMargin);
 }
 
-std::optional<GpuBooks::Finding> GpuBooks::compare(Instant now, InstanceId instance, Duration reported) {
+std::optional<GpuBooks::Finding> GpuBooks::compare(Instant now, InstanceId instance, Duration reported, bool is_busy) {
   const auto entry = accounts_.find(instance);
   if (entry == accounts_.end()) return std::nullopt;
   Account& account = entry->second;
   // To be charged yet: at most the time held; between invocations what was reported.
   const Duration coming = account.is_open ? now - account.delivered : std::max(Duration(0), reported - account.counted);
-  const Duration missing = account.device - account.charged - coming;
+  const bool must_have_reported = suspects_.contains(account.flow) || (!account.is_open && !is_busy);
+  if (must_have_reported) account.device_between = Duration(0);
+  const Duration missing = account.device - account.device_between - account.charged - coming;
   if (missing <= margin(account)) return std::nullopt;
   account.charged += missing;
   return Finding{account.flow, missing, suspects_.insert(account.flow).second};

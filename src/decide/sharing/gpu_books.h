@@ -12,7 +12,13 @@
 // A function that was found out is a suspect until it is removed. Its word is not asked for again: it is charged the time it
 // holds, and it holds its slot after an answer until the device has been seen without its work (may_still_work).
 //
-// What an instance does while it starts is nobody's charge. Work between two invocations is charged with the next one.
+// What an instance does while it starts is nobody's charge. Work between two invocations is charged with the next one. A report covers work
+// that is under way only when it has ended, so that such work, where no invocation is open, is not missing while the instance says that it
+// is busy: it is held against the report when the instance is seen idle, or when its next invocation is charged, which is when all must
+// have been reported.
+//
+// Example: a program answers, is seen idle for a moment, and has the device compute for 3 s. Nothing of that is reported before its end,
+// and nothing is missing: the next call owes 3 s, once.
 //
 // Time: every entry point takes `now`. Threads: not thread-safe. Determinism: ordered containers.
 #pragma once
@@ -61,8 +67,8 @@ class GpuBooks {
     Duration missing{0};    // of what the device says; counts as charged from here on
     bool is_first = false;  // of this function
   };
-  // After new samples.
-  std::optional<Finding> compare(Instant now, InstanceId instance, Duration reported);
+  // After new samples. `is_busy`: the instance says so, now.
+  std::optional<Finding> compare(Instant now, InstanceId instance, Duration reported, bool is_busy);
 
  private:
   struct Account {
@@ -77,6 +83,7 @@ class GpuBooks {
     Duration counted{0};              // reported, and charged or nobody's
     Duration charged{0};
     Duration device{0};
+    Duration device_between{0};  // of that, what began while no invocation was open, and may be under way still
     Duration observed{0};
   };
   Duration margin(const Account& account) const;

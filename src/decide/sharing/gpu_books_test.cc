@@ -45,7 +45,7 @@ TEST(GpuBooks, ReportThatIsTooSmallIsReplacedByWhatTheDeviceSays) {
     books.charged(kOne, 50ms);
     books.device_worked(kOne, begin, begin + 500ms, 500ms);
     books.device_worked(kOne, begin + 500ms, begin + 1s, 0ms);
-    const auto finding = books.compare(begin + 1s, kOne, (i + 1) * 1us);
+    const auto finding = books.compare(begin + 1s, kOne, (i + 1) * 1us, /*is_busy=*/false);
     ASSERT_TRUE(finding) << i;
     EXPECT_EQ(finding->flow, kFlow);
     EXPECT_EQ(finding->is_first, i == 0);
@@ -58,10 +58,10 @@ TEST(GpuBooks, WhatAnOpenInvocationMayBeChargedIsNotMissingYet) {
   GpuBooks books;
   books.delivered(at(0s), kOne, kFlow, 0s);
   for (int i = 0; i < 10; ++i) books.device_worked(kOne, at(i * 1s), at((i + 1) * 1s), 1s);
-  EXPECT_FALSE(books.compare(at(10s), kOne, 0s));
+  EXPECT_FALSE(books.compare(at(10s), kOne, 0s, /*is_busy=*/false));
   books.used(at(10s), kOne, 1us);
   books.charged(kOne, 1s);
-  EXPECT_EQ(books.compare(at(10s), kOne, 1us)->missing, 9s);
+  EXPECT_EQ(books.compare(at(10s), kOne, 1us, /*is_busy=*/false)->missing, 9s);
 }
 
 TEST(GpuBooks, StartIsNobodysCharge) {
@@ -71,7 +71,7 @@ TEST(GpuBooks, StartIsNobodysCharge) {
   books.device_worked(kOne, at(4s), at(6s), 2s);  // reaches back before the first invocation
   books.used(at(5s), kOne, 1us);
   books.charged(kOne, 1us);
-  EXPECT_FALSE(books.compare(at(6s), kOne, 1us));
+  EXPECT_FALSE(books.compare(at(6s), kOne, 1us, /*is_busy=*/false));
 }
 
 TEST(GpuBooks, WorkAfterAForgedEndIsMissing) {
@@ -80,7 +80,7 @@ TEST(GpuBooks, WorkAfterAForgedEndIsMissing) {
   books.used(at(1ms), kOne, 1us);
   books.charged(kOne, 1ms);  // it said that nothing was under way
   for (int i = 0; i < 5; ++i) books.device_worked(kOne, at(i * 200ms), at((i + 1) * 200ms), 200ms);
-  EXPECT_EQ(books.compare(at(1s), kOne, 1us)->missing, 999ms);
+  EXPECT_EQ(books.compare(at(1s), kOne, 1us, /*is_busy=*/false)->missing, 999ms);
 }
 
 TEST(GpuBooks, ASuspectMayStillWorkUntilTheDeviceIsSeenWithoutItsWork) {
@@ -96,7 +96,7 @@ TEST(GpuBooks, ASuspectMayStillWorkUntilTheDeviceIsSeenWithoutItsWork) {
   EXPECT_FALSE(books.may_still_work(kOne)) << "nobody has found it out";
   books.charged(kOne, 1ms);
   for (int i = 6; i <= 10; ++i) observe(at(i * 200ms), 200ms);
-  ASSERT_TRUE(books.compare(at(2s), kOne, 1us));
+  ASSERT_TRUE(books.compare(at(2s), kOne, 1us, /*is_busy=*/false));
   EXPECT_TRUE(books.is_suspect(kOne));
   EXPECT_FALSE(books.is_suspect(kOther));
 
@@ -113,14 +113,65 @@ TEST(GpuBooks, ASuspectMayStillWorkUntilTheDeviceIsSeenWithoutItsWork) {
   EXPECT_TRUE(books.may_still_work(kOne)) << "each answer anew";
 }
 
-// An honest program of any length of call and pause: charged at least what it used; samples of 200 ms in whole percents,
-// rounded to the nearest, that come up to a sample late.
+// 3 s that begin when nobody calls: said to be busy, and reported at their end.
+TEST(GpuBooks, WhatIsUnderWayBetweenInvocationsIsNotMissingYet) {
+  GpuBooks books;
+  books.delivered(at(0s), kOne, kFlow, 0s);
+  books.used(at(100ms), kOne, 100ms);
+  books.charged(kOne, 100ms);
+  for (int i = 1; i <= 3; ++i) {
+    books.device_worked(kOne, at(i * 1s), at((i + 1) * 1s), 1s);
+    EXPECT_FALSE(books.compare(at((i + 1) * 1s), kOne, 100ms, /*is_busy=*/true)) << i;
+  }
+  EXPECT_FALSE(books.compare(at(4s), kOne, 3100ms, /*is_busy=*/false));
+  EXPECT_EQ(books.delivered(at(5s), kOne, kFlow, 3100ms), 3s) << "owed once";
+  EXPECT_FALSE(books.is_suspect(kOne));
+}
+
+TEST(GpuBooks, WhatWasUnderWayAndIsNotReportedIsMissing) {
+  for (const bool is_called : {false, true}) {
+    GpuBooks books;
+    books.delivered(at(0s), kOne, kFlow, 0s);
+    books.used(at(100ms), kOne, 100ms);
+    books.charged(kOne, 100ms);
+    for (int i = 1; i <= 3; ++i) books.device_worked(kOne, at(i * 1s), at((i + 1) * 1s), 1s);
+    EXPECT_FALSE(books.compare(at(4s), kOne, 100ms, /*is_busy=*/true));
+    if (is_called) {  // and says that it is busy for ever
+      books.delivered(at(4s), kOne, kFlow, 100ms);
+      EXPECT_FALSE(books.compare(at(4s), kOne, 100ms, /*is_busy=*/true));
+      books.used(at(4s), kOne, 101ms);
+      books.charged(kOne, 1ms);
+    }
+    const auto finding = books.compare(at(5s), kOne, is_called ? 101ms : 100ms, /*is_busy=*/is_called);
+    ASSERT_TRUE(finding) << is_called;
+    EXPECT_NEAR(to_seconds(finding->missing), 2.9, 0.11);
+  }
+}
+
+// Once it was found out its word is not asked for.
+TEST(GpuBooks, ASuspectThatSaysItIsBusyIsComparedAllTheSame) {
+  GpuBooks books;
+  books.delivered(at(0s), kOne, kFlow, 0s);
+  books.used(at(1s), kOne, 1us);
+  books.charged(kOne, 1us);
+  books.device_worked(kOne, at(0s), at(1s), 1s);
+  ASSERT_TRUE(books.compare(at(1s), kOne, 1us, /*is_busy=*/false));
+  books.device_worked(kOne, at(1s), at(2s), 1s);
+  const auto finding = books.compare(at(2s), kOne, 1us, /*is_busy=*/true);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->missing, 1s);
+}
+
+// An honest program of any length of call and pause, with work between its calls and work that begins there and ends in the next call:
+// charged what it used; samples of 200 ms in whole percents, rounded to the nearest, that come up to a sample late.
 TEST(GpuBooks, HonestProgramIsNeverFound) {
   EXPECT_TRUE(rc::check("no finding", [] {
     Rng rng(*rc::gen::arbitrary<std::uint64_t>());
     GpuBooks books;
     const auto most_busy = Duration(1 + rng.below(2'000'000'000) / (1 + rng.below(1000)));
     const auto most_idle = Duration(1 + rng.below(2'000'000'000) / (1 + rng.below(1000)));
+    const bool works_between = rng.below(2) == 0;
+    const auto some = [&](Duration most) { return Duration(1 + rng.below(static_cast<std::uint64_t>(most.count()))); };
     constexpr Duration kSample = 200ms;
     Instant now{}, next_sample = Instant(Duration(rng.below(200'000'000)));
     Duration reported{0}, in_sample{0};
@@ -134,19 +185,37 @@ TEST(GpuBooks, HonestProgramIsNeverFound) {
         books.device_worked(kOne, now - kSample, now, percent * kSample / 100);
         in_sample = Duration(0);
         next_sample = now + kSample;
-        RC_ASSERT(!books.compare(now, kOne, reported));
+        if (busy && now == end) continue;  // its end is reported at this instant
+        RC_ASSERT(!books.compare(now, kOne, reported, busy));
       }
     };
+    Duration charged{0};
     for (int i = 0; i < 300 && now < Instant(200s); ++i) {
-      books.delivered(now, kOne, kFlow, reported);
-      const auto busy = Duration(1 + rng.below(static_cast<std::uint64_t>(most_busy.count())));
+      charged += books.delivered(now, kOne, kFlow, reported);
+      Duration under_way{0};
+      if (works_between && rng.below(3) == 0) under_way = some(most_busy);  // it began before the call
+      if (under_way > Duration(0)) {
+        books.used(now, kOne, reported);
+        books.charged(kOne, Duration(0));  // a call that did nothing
+        pass(under_way, true);
+        charged += books.delivered(now, kOne, kFlow, reported);
+      }
+      const Duration busy = some(most_busy);
       pass(busy, true);
-      reported += busy;
+      reported += under_way + busy;
       const auto used = books.used(now, kOne, reported);
-      RC_ASSERT(used == busy);
+      RC_ASSERT(used == under_way + busy);
       books.charged(kOne, *used);
-      pass(Duration(1 + rng.below(static_cast<std::uint64_t>(most_idle.count()))), false);
+      charged += *used;
+      pass(some(most_idle), false);
+      if (!works_between || rng.below(2) == 0) continue;
+      const Duration between = some(most_busy);
+      pass(between, true);
+      reported += between;
+      pass(some(most_idle), false);
     }
+    charged += books.delivered(now, kOne, kFlow, reported);
+    RC_ASSERT(charged == reported);
   }));
 }
 
