@@ -454,7 +454,11 @@ class Server {
     memory_timer_.expires_after(kPeriod);
     memory_timer_.async_wait([this](boost::system::error_code error) {
       if (error) return;
-      if (spare_memory_.is_worth_returning(spare_bytes())) return_spare_memory();
+      const auto resident = [] { return static_cast<std::size_t>(resident_memory().count()); };
+      if (spare_memory_.is_worth_returning(spare_bytes(), resident())) {
+        return_spare_memory();
+        spare_memory_.returned(resident());
+      }
       watch_memory();
     });
   }
