@@ -348,6 +348,9 @@ TEST_F(KeptVersions, WhatThereIsNoRoomForIsRefusedAndNothingChanges) {
   EXPECT_EQ(latest().config.tags.at("gpu:provisioned"), "1=3");
   EXPECT_TRUE(keep("1=2,2=2"));
   EXPECT_EQ(seated(2), 2u);
+  ASSERT_TRUE(keep("1=1"));
+  EXPECT_FALSE(keep("1=3,2=3"));
+  EXPECT_EQ(seats("f:1"), 1u) << "what the first had found already is given back";
 }
 
 TEST_F(KeptVersions, WhatCannotBeWrittenKeepsWhatWasKept) {
