@@ -18,14 +18,36 @@ Charges::Charges(boost::asio::io_context& io, CoreDriver& driver, Instances& ins
           io, [this](InstanceId instance) { return goes_on(instance, instances_.use(instance)); },
           [this](InstanceId instance) { on_work_ended(instance); }) {}
 
+// Of a version, its function: who lies through one of them lies through all, and what one owes all owe.
+FlowId Charges::function_of(FlowId flow) {
+  const RegisteredFunction* const known = functions_.find(flow);
+  if (known == nullptr || known->record.version == 0) return flow;
+  const RegisteredFunction* const function = functions_.find(known->record.name);
+  return function == nullptr ? flow : function->flow;
+}
+
+// A server's sessions are measured by the server, which knows whose work is whose.
+void Charges::owe(InstanceId instance, const GpuBooks::Debt& debt) {
+  const LiveInstance* const live = instances_.find(instance);
+  if (live == nullptr || live->runner->use_source() != UseSource::kReported) return;
+  if (debt.owed > Duration(0)) driver_.core().owes(debt.flow, debt.owed);
+}
+
+void Charges::ready(InstanceId instance) {
+  const LiveInstance* const live = instances_.find(instance);
+  if (live == nullptr) return;
+  const std::optional<DeviceUse> use = live->runner->use(instance);
+  books_.opened(monotonic_now(), instance, function_of(live->flow), use ? use->gpu_time : Duration(0));
+}
+
 // What was measured between two invocations is none of the function's doing.
 void Charges::begin(InstanceId instance) {
   const LiveInstance* const live = instances_.find(instance);
   if (live == nullptr) return;  // it has gone meanwhile
   const std::optional<DeviceUse> use = live->runner->use(instance);
   const Duration so_far = use ? use->gpu_time : Duration(0);
-  const Duration outside = books_.delivered(monotonic_now(), instance, live->flow, so_far);
-  if (live->runner->use_source() == UseSource::kReported) driver_.core().owes(live->flow, outside);
+  const FlowId function = function_of(live->flow);
+  owe(instance, {function, books_.delivered(monotonic_now(), instance, function, so_far)});
 }
 
 std::optional<Duration> Charges::used(InstanceId instance, const std::optional<DeviceUse>& use) {
@@ -48,7 +70,7 @@ void Charges::on_work_ended(InstanceId instance) {
 }
 
 void Charges::completed(InstanceId instance, const Complete& complete) {
-  if (!is_open(complete.invocation)) books_.charged(instance, complete.service - complete.owed);
+  if (!is_open(complete.invocation)) owe(instance, books_.charged(instance, complete.service - complete.owed));
 }
 
 void Charges::act(const Charge& charge) {
@@ -56,7 +78,7 @@ void Charges::act(const Charge& charge) {
   if (!is_open(charge.invocation)) return;
   WorkAfterAnswers::Charged charged = after_answers_.take(charge.invocation);
   const Duration service = charge.service - charge.owed;
-  books_.charged(charged.instance, service);
+  owe(charged.instance, books_.charged(charged.instance, service));
   if (!charged.record) return;
   charged.record->gpu_time = service;
   add_record_(*charged.record);
@@ -64,7 +86,10 @@ void Charges::act(const Charge& charge) {
 
 void Charges::gone(InstanceId instance) {
   after_answers_.forget(instance);
-  books_.gone(instance);
+  const std::optional<DeviceUse> use = instances_.use(instance);
+  const GpuBooks::Leftover left = books_.gone(monotonic_now(), instance, use ? use->gpu_time : Duration(0));
+  owe(instance, left.debt);
+  if (left.finding) correct(instance, *left.finding);
 }
 
 std::map<InstanceId, Duration> Charges::compare_with_devices(const std::vector<ProcessSample>& samples) {

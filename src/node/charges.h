@@ -37,6 +37,8 @@ class Charges {
   Charges(boost::asio::io_context& io, CoreDriver& driver, Instances& instances, Functions& functions,
           MemoryDesk& memory, NamesProcesses names_processes, AddRecord add_record);
 
+  // It may have its first invocation: what it did until here is nobody's.
+  void ready(InstanceId instance);
   // An invocation is delivered. What the instance's processes did on the device since its last one is owed.
   void begin(InstanceId instance);
   // It is answered: of `use`, what is its own. Empty: the time held counts.
@@ -54,6 +56,7 @@ class Charges {
   void act(const Charge& charge);
 
   void stopped(InstanceId instance) { after_answers_.forget(instance); }
+  // REQUIRES: it is among the instances still. What it did and was not charged, its function owes.
   void gone(InstanceId instance);
   void forget(FlowId flow) { books_.forget(flow); }
 
@@ -63,6 +66,8 @@ class Charges {
  private:
   void on_work_ended(InstanceId instance);
   void correct(InstanceId instance, const GpuBooks::Finding& finding);
+  void owe(InstanceId instance, const GpuBooks::Debt& debt);
+  FlowId function_of(FlowId flow);
 
   CoreDriver& driver_;
   Instances& instances_;

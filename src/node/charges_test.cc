@@ -106,5 +106,33 @@ TEST_F(ChargesTest, OfAnInstanceThatIsGoneNothingIsCharged) {
   charges.begin(kFirst);
 }
 
+TEST_F(ChargesTest, WhatAnInstanceDidBetweenItsCallsItsFunctionOwesWhenItEnds) {
+  runner.uses[kFirst].gpu_time = 0ms;
+  run_one();
+  runner.uses[kFirst].gpu_time = 40ms;
+  answer("{}");
+  idle(kFirst);
+  runner.uses[kFirst].gpu_time = 1s;
+  gone(kFirst, "exit status 0");
+  auto reply = invoke("f");
+  const InstanceId second = runner.started.back();
+  runner.uses[second].gpu_time = 0ms;
+  ready(second);
+  runner.uses[second].gpu_time = 1us;
+  answer("{}");
+  EXPECT_GE(functions.find(flow)->stats.service, 960ms);
+}
+
+TEST_F(ChargesTest, WhatAKeptInstanceDoesBeforeItsFirstCallIsOwedWithIt) {
+  invoke("f");
+  runner.uses[kFirst].gpu_time = 500ms;  // while it starts
+  charges.ready(kFirst);
+  runner.uses[kFirst].gpu_time = 2500ms;
+  ready(kFirst);
+  answer("{}");
+  EXPECT_GE(functions.find(flow)->stats.service, 2s);
+  EXPECT_LT(functions.find(flow)->stats.service, 2400ms);
+}
+
 }  // namespace
 }  // namespace fairlead

@@ -459,6 +459,7 @@ void Node::on_next(InstanceId instance) {
   LiveInstance* const live = instances_.find(instance);
   if (live == nullptr) return;  // being killed
   const bool was_ready = std::exchange(live->ready, true);
+  if (!was_ready) charges_.ready(instance);
   driver_.tell([&](Core& core, Instant now, Actions& out) {
     was_ready ? core.instance_idle(now, instance, out) : core.instance_ready(now, instance, out);
   });
@@ -487,8 +488,8 @@ void Node::on_answered(InstanceId instance, Answer answer) {
 }
 
 void Node::on_gone(InstanceId instance, const ExitInfo& exit) {
-  instances_.remove(instance);
   charges_.gone(instance);
+  instances_.remove(instance);
   driver_.tell([&](Core& core, Instant now, Actions& out) {
     const std::size_t before = out.size();
     core.instance_gone(now, instance, out);

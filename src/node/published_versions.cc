@@ -154,20 +154,35 @@ FlowSpec PublishedVersions::spec_of(const RegisteredFunction& flow, FlowId famil
   return spec;
 }
 
+// First what is given back, so that numbers move from one version to another in one step.
 Status PublishedVersions::admit(const FunctionRecord& latest) {
   const auto of = known_.find(latest.name);
   if (of == known_.end()) return {};
   std::vector<std::pair<std::string, std::optional<Shares::Entry>>> before;
-  for (const auto& [number, version] : of->second.versions) {
-    if (kept(latest, number) == 0) continue;
-    FunctionRecord record = in_force(version, latest);
-    before.emplace_back(flow_name(record), ports_.shares.entry(flow_name(record)));
-    const Status admitted = ports_.shares.admit(record, version.kernel_task != nullptr);
-    if (admitted) continue;
-    for (const auto& [name, entry] : before) ports_.shares.restore(name, entry);
-    return fail(admitted.error().code, "version {}: {}", number, admitted.error().message);
+  for (const Seating seating : {Seating::kGivesBack, Seating::kKeeps}) {
+    for (const auto& [number, version] : of->second.versions) {
+      if (seating_of(version, latest) != seating) continue;
+      FunctionRecord record = in_force(version, latest);
+      before.emplace_back(flow_name(record), ports_.shares.entry(flow_name(record)));
+      if (kept(latest, number) == 0) {
+        ports_.shares.release(flow_name(record));
+        continue;
+      }
+      const Status admitted = ports_.shares.admit(record, version.kernel_task != nullptr);
+      if (admitted) continue;
+      std::reverse(before.begin(), before.end());  // who grew makes room for who shrank
+      for (const auto& [name, entry] : before) ports_.shares.restore(name, entry);
+      return fail(admitted.error().code, "version {}: {}", number, admitted.error().message);
+    }
   }
   return {};
+}
+
+PublishedVersions::Seating PublishedVersions::seating_of(const Version& version, const FunctionRecord& latest) const {
+  const auto entry = ports_.shares.entry(flow_name(version.record));
+  const auto wanted = static_cast<std::size_t>(kept(latest, version.record.version));
+  if (!entry && wanted == 0) return Seating::kNone;
+  return entry && wanted < entry->asked.seats ? Seating::kGivesBack : Seating::kKeeps;
 }
 
 // Who finds too few seats keeps those of before, and waits for the others.
@@ -181,11 +196,7 @@ PublishedVersions::Held PublishedVersions::hold_seats(const Version& version, co
   }
   const bool is_kernel_task = version.kernel_task != nullptr;
   const bool is_admitted = ports_.shares.admit(record, is_kernel_task).has_value();
-  if (!is_admitted) {
-    if (before) record.seats = before->last;
-    ports_.shares.release(name);
-    ports_.shares.recover(record, is_kernel_task);
-  }
+  if (!is_admitted) ports_.shares.ask(record, is_kernel_task);
   const bool has_others = !before || before->seats != ports_.shares.entry(name)->seats;
   return {.has_others = has_others, .is_open = !is_admitted || (before && has_others)};
 }
@@ -218,14 +229,16 @@ bool PublishedVersions::renew(const std::string& function) {
   const auto of = known_.find(function);
   const RegisteredFunction* const latest = ports_.functions.find(function);
   if (of == known_.end() || latest == nullptr) return false;
+  std::vector<const Version*> in_order;
+  for (const auto& [number, version] : of->second.versions) in_order.push_back(&version);
+  std::stable_partition(in_order.begin(), in_order.end(), [&](const Version* version) {
+    return seating_of(*version, latest->record) == Seating::kGivesBack;
+  });
   bool is_open = false;
-  for (const bool keeps : {false, true}) {
-    for (const auto& [number, version] : of->second.versions) {
-      if ((kept(latest->record, number) > 0) != keeps) continue;
-      const Held held = hold_seats(version, latest->record);
-      is_open |= held.is_open;
-      tell_flow(version, *latest, held.has_others);
-    }
+  for (const Version* const version : in_order) {
+    const Held held = hold_seats(*version, latest->record);
+    is_open |= held.is_open;
+    tell_flow(*version, *latest, held.has_others);
   }
   return is_open;
 }

@@ -91,6 +91,8 @@ class PublishedVersions final : public VersionService {
   Status check_publish(const PublishRequest& request, const RegisteredFunction& function) const;
   FunctionRecord in_force(const Version& version, const FunctionRecord& latest) const;
   int kept(const FunctionRecord& latest, std::uint64_t version) const;
+  enum class Seating { kNone, kGivesBack, kKeeps };  // fewer seats than it asked for before; as many or more
+  Seating seating_of(const Version& version, const FunctionRecord& latest) const;
   struct Held {
     bool has_others = false;  // other seats than before
     bool is_open = false;     // somebody's seats are to be found: what it gave back, or what it lacks

@@ -330,6 +330,51 @@ TEST_F(KeptVersions, MoveWithTheirAliasAndTakeTheirSeatsAlong) {
   EXPECT_EQ(seated(2), 3u);
 }
 
+TEST_F(KeptVersions, ThatDidNotChangeStayWhileAnAliasMovesOnAFullDevice) {
+  ASSERT_TRUE(alias(1, true));
+  ASSERT_TRUE(keep("1=1,live=3"));
+  ASSERT_EQ(seated(1), 4u);
+  ASSERT_TRUE(alias(2, false));
+  ASSERT_EQ(seated(2), 3u);
+  const FlowId first = functions.find_version("f", 1)->flow;
+  const auto kept_of_first = [&] {
+    std::vector<InstanceId> ids;
+    for (const InstanceView& one : driver.core().instances()) {
+      if (one.flow == first && one.seated) ids.push_back(one.instance);
+    }
+    return ids;
+  };
+  const auto before = kept_of_first();
+  ASSERT_EQ(before.size(), 1u);
+  ASSERT_TRUE(alias(1, false));  // to a lower number
+  EXPECT_EQ(seated(1), 4u);
+  const auto after = kept_of_first();
+  EXPECT_NE(std::find(after.begin(), after.end(), before[0]), after.end()) << "it was replaced";
+}
+
+TEST_F(KeptVersions, ANumberMovesToAnotherVersionInOneStep) {
+  ASSERT_TRUE(keep("2=4"));
+  EXPECT_TRUE(keep("1=4"));
+  EXPECT_EQ(seated(1), 4u);
+  EXPECT_FALSE(keep("1=2,2=3"));
+  EXPECT_EQ(seats("f:1"), 4u) << "and what is refused leaves all as it was";
+  EXPECT_EQ(seated(1), 4u);
+}
+
+TEST_F(KeptVersions, ThatLackRoomLetTheirFunctionChange) {
+  ASSERT_TRUE(keep("1=4"));
+  latest().config.tags["gpu:provisioned"] = "1=4,2=1";  // as an alias that moved leaves it
+  control.versions().function_changed("f");
+  FunctionConfig config = latest().config;
+  config.tags["gpu:weight"] = "2";
+  Status done = fail(Errc::kInternal, "not told");
+  control.update_config(
+      "f", config, [&](const Result<FunctionRecord>& made) { done = made ? Status() : Status(fail(made.error())); });
+  store.tell_all();
+  EXPECT_TRUE(done) << done.error().message;
+  EXPECT_EQ(seats("f:1"), 4u);
+}
+
 TEST_F(KeptVersions, OfAnAliasWithWeightsAreOfTheVersionThatHasWhatIsLeft) {
   ASSERT_TRUE(alias(1, true));
   ASSERT_TRUE(keep("live=2"));

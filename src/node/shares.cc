@@ -62,11 +62,20 @@ void Shares::recover(const FunctionRecord& record, bool is_kernel_task) {
   entries_[flow_name(record)] = {.asked = asked_in(record, is_kernel_task), .last = record.seats};
 }
 
+void Shares::ask(const FunctionRecord& record, bool is_kernel_task) {
+  entries_[flow_name(record)].asked = asked_in(record, is_kernel_task);
+}
+
 Status Shares::admit(FunctionRecord& record, bool is_kernel_task) {
   const Asked asked = asked_in(record, is_kernel_task);
   const std::string name = flow_name(record);
   const auto known = entries_.find(name);
   const bool stays_scaled = known != entries_.end() && known->second.asked.is_scaled && asked.is_scaled;
+  // A weight is about nobody's room.
+  if (!stays_scaled && known != entries_.end() && known->second.asked.weight != asked.weight) {
+    known->second.asked.weight = asked.weight;
+    book_.hold(name, seats_asked(known->second).share, known->second.seats);
+  }
   if (stays_scaled || (known != entries_.end() && known->second.asked == asked)) {
     record.seats = known->second.last;
     return {};

@@ -74,6 +74,8 @@ class Shares {
 
   // A function that was admitted before: settle() finds its seats. REQUIRES: its configuration was validated.
   void recover(const FunctionRecord& record, bool is_kernel_task);
+  // It asks for this from now on, though there may be no room: it keeps the seats that it has, and settle() finds the others.
+  void ask(const FunctionRecord& record, bool is_kernel_task);
   // It is to be so from now on; its seats are held, and in the record. kInvalidArgument: the node cannot keep that; the message says what
   // is lacking and what to do, and all is as before. A function that asks for what it asked before is never refused.
   Status admit(FunctionRecord& record, bool is_kernel_task);

@@ -216,7 +216,7 @@ void Core::loaded(Instant now, InvocationId invocation, Actions& out) {
 }
 
 void Core::owes(FlowId flow, Duration gpu_time) {
-  if (CoreFunction* function = state_->tables.functions.find(flow)) function->owed += gpu_time;
+  if (CoreFunction* function = debtor(state_->tables, flow)) function->owed += gpu_time;
 }
 
 void Core::instance_idle(Instant now, InstanceId instance, Actions& out) {

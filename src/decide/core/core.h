@@ -362,7 +362,7 @@ class Core {
   // The work of an invocation that answered early has ended; `gpu_time` of all of it, bounded as above. Charge follows.
   void work_ended(Instant now, InstanceId instance, std::optional<Duration> gpu_time, Actions& out);
   // The device worked for the flow, and no charge has counted it: outside its invocations, or behind a report that was too
-  // small. Its next charge is larger by so much, beyond the bound above.
+  // small. Its next charge is larger by so much, beyond the bound above; or, whichever is next, that of another version of its function.
   void owes(FlowId flow, Duration gpu_time);
   // What the invocation had to load is on the device (set_reload was above 0 when it began): from now on it computes.
   void loaded(Instant now, InvocationId invocation, Actions& out);

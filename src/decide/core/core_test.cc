@@ -144,6 +144,24 @@ TEST_F(CoreTest, WhatIsOwedIsPaidWithTheNextCharge) {
   EXPECT_EQ(std::get<Complete>(last_[0]).owed, 0s);
 }
 
+TEST_F(CoreTest, WhatAVersionOwesItsFunctionOwes) {
+  use({.slots_per_gpu = 1});
+  add(kA);
+  core_->add_function({.flow = kB, .family = kA});
+  core_->owes(kB, 5s);
+  arrive(1, kA);
+  ready(1, 1s);
+  answered(1, 3s, 1s);
+  EXPECT_EQ(std::get<Complete>(last_[0]).owed, 5s);
+  idle(1, 3s);
+  core_->owes(kB, 7s);
+  update({.flow = kB, .family = kA}, 3s);
+  remove(kB);
+  arrive(2, kA, 3s);
+  answered(2, 4s, 1s);
+  EXPECT_EQ(std::get<Complete>(last_[0]).owed, 7s) << "whether it is there or not";
+}
+
 TEST_F(CoreTest, SlotIsHeldFromDispatchToAnswer) {
   use({.slots_per_gpu = 1});
   add(kA);

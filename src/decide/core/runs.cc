@@ -81,7 +81,7 @@ Duration Runs::charge(Instant now, InvocationId id, std::optional<Duration> gpu_
   CoreFunction* function = tables_.functions.find(invocation.flow);
   if (function == nullptr) return service;  // removed meanwhile
   const Duration paid = std::min(service, promised(tables_.pool.find(invocation.instance), invocation, now));
-  invocation.owed = std::exchange(function->owed, Duration(0));
+  invocation.owed = std::exchange(debtor(tables_, invocation.flow)->owed, Duration(0));
   service += invocation.owed;
   tables_.queue->on_completion(now, invocation.flow, id, service, paid);
   return service;

@@ -46,7 +46,7 @@ struct CoreFunction {
   Duration told_setup{0};                      // FlowQueue::set_setup, as told last
   Supply told_supply = Supply::kReady;         // FlowQueue::set_supply, as told last
   ArrivalPace pace = {};                       // as of its last arrival
-  Duration owed{0};                            // GPU time that its next charge counts too
+  Duration owed{0};                            // GPU time that its next charge, or one of its versions', counts too
   bool keeps_data = false;                     // on GPUs, when nothing runs (Core::set_reload)
   std::map<GpuId, Duration> told_places = {};  // FlowQueue::set_setup_on, as told last
   SeatRetries seat_retries = {};
@@ -67,6 +67,13 @@ struct CoreTables {
 inline bool starts_ahead(const CoreTables& tables) {
   const Policy& policy = tables.queue->policy();
   return tables.options.starts_per_gpu > 0 && policy.keeps_instances && !policy.one_function_per_gpu;
+}
+
+// Who has the flow's debts: of a version its function, so that no version takes debts along when it goes. Null: there is no such flow.
+inline CoreFunction* debtor(CoreTables& tables, FlowId flow) {
+  CoreFunction* const own = tables.functions.find(flow);
+  CoreFunction* const function = own == nullptr ? nullptr : tables.functions.find(own->spec.family);
+  return function == nullptr ? own : function;
 }
 
 // Neither throttled nor inactive.

@@ -1,6 +1,7 @@
 #include "decide/sharing/gpu_books.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace fairlead {
 namespace {
@@ -11,18 +12,23 @@ Duration part(Duration of, double share) {
 
 }  // namespace
 
-Duration GpuBooks::delivered(Instant now, InstanceId instance, FlowId flow, Duration reported) {
+void GpuBooks::opened(Instant now, InstanceId instance, FlowId flow, Duration reported) {
   const auto [entry, is_new] = accounts_.try_emplace(instance);
+  if (!is_new) return;
   Account& account = entry->second;
-  if (is_new) {
-    account.flow = flow;
-    account.opened = now;
-    account.counted = reported;
-  }
+  account.flow = flow;
+  account.opened = account.settled = now;
+  account.counted = reported;
+}
+
+Duration GpuBooks::delivered(Instant now, InstanceId instance, FlowId flow, Duration reported) {
+  opened(now, instance, flow, reported);
+  Account& account = accounts_.at(instance);
   const Duration outside = std::max(Duration(0), reported - account.counted);
   account.charged += outside;
   account.counted = account.at_delivery = std::max(reported, account.counted);
   account.delivered = now;
+  account.before_delivery = now - account.settled;
   account.is_open = true;
   account.answered.reset();
   account.is_quiet = false;
@@ -34,17 +40,42 @@ std::optional<Duration> GpuBooks::used(Instant now, InstanceId instance, Duratio
   if (entry == accounts_.end()) return std::nullopt;
   Account& account = entry->second;
   account.counted = std::max(account.counted, reported);
+  account.settled = now;
   if (!account.answered) account.answered = now;
   const Duration used = reported - account.at_delivery;
+  // A report cannot cover more than the time in which it was made.
+  account.before_it = std::clamp(used - (now - account.delivered), Duration(0), account.before_delivery);
   return used > Duration(0) ? std::optional(used) : std::nullopt;
 }
 
-void GpuBooks::charged(InstanceId instance, Duration service) {
+GpuBooks::Debt GpuBooks::charged(InstanceId instance, Duration service) {
   const auto entry = accounts_.find(instance);
-  if (entry == accounts_.end()) return;
-  entry->second.charged += service;
-  entry->second.is_open = false;
-  entry->second.device_between = Duration(0);
+  if (entry == accounts_.end()) return {};
+  Account& account = entry->second;
+  const Duration before_it = std::exchange(account.before_it, Duration(0));
+  account.charged += service + before_it;
+  account.is_open = false;
+  account.device_between = Duration(0);
+  return {account.flow, before_it};
+}
+
+// An open invocation is charged the time held.
+GpuBooks::Leftover GpuBooks::gone(Instant now, InstanceId instance, Duration reported) {
+  const auto entry = accounts_.extract(instance);
+  if (entry.empty()) return {};
+  const Account& account = entry.mapped();
+  const Duration charged = account.charged + (account.is_open ? now - account.delivered : Duration(0));
+  const Duration said =
+      account.is_open ? Duration(0) : std::max(Duration(0), std::max(reported, account.seen) - account.counted);
+  const Duration not_charged = account.device - charged - said;
+  Leftover left{.debt = {account.flow, said}, .finding = std::nullopt};
+  if (not_charged <= margin(account)) return left;
+  if (not_charged - account.device_between <= margin(account)) {
+    left.debt.owed += not_charged;  // it was under way
+  } else {
+    left.finding = Finding{account.flow, not_charged, suspects_.insert(account.flow).second};
+  }
+  return left;
 }
 
 void GpuBooks::device_worked(InstanceId instance, Instant from, Instant until, Duration busy) {
@@ -85,6 +116,7 @@ std::optional<GpuBooks::Finding> GpuBooks::compare(Instant now, InstanceId insta
   const auto entry = accounts_.find(instance);
   if (entry == accounts_.end()) return std::nullopt;
   Account& account = entry->second;
+  account.seen = std::max(account.seen, reported);
   // To be charged yet: at most the time held; between invocations what was reported.
   const Duration coming = account.is_open ? now - account.delivered : std::max(Duration(0), reported - account.counted);
   const bool must_have_reported = suspects_.contains(account.flow) || (!account.is_open && !is_busy);

@@ -12,13 +12,13 @@
 // A function that was found out is a suspect until it is removed. Its word is not asked for again: it is charged the time it
 // holds, and it holds its slot after an answer until the device has been seen without its work (may_still_work).
 //
-// What an instance does while it starts is nobody's charge. Work between two invocations is charged with the next one. A report covers work
-// that is under way only when it has ended, so that such work, where no invocation is open, is not missing while the instance says that it
-// is busy: it is held against the report when the instance is seen idle, or when its next invocation is charged, which is when all must
-// have been reported.
+// What an instance does until it is ready is nobody's charge. Work between two invocations is owed, and charged with the next one. A report
+// covers work that is under way only when it has ended, so that such work, where no invocation is open, is not missing while the instance
+// says that it is busy. It is held against the report when the instance is seen idle, when its next invocation is charged, or when the
+// instance has gone: by then all must have been reported. Who goes in the middle of such work owes what the device says, and is no suspect.
 //
 // Example: a program answers, is seen idle for a moment, and has the device compute for 3 s. Nothing of that is reported before its end,
-// and nothing is missing: the next call owes 3 s, once.
+// and nothing is missing: 3 s are owed, once. Where the next call comes after 2 s of them, that call is charged 1 s, and 2 s are owed.
 //
 // Time: every entry point takes `now`. Threads: not thread-safe. Determinism: ordered containers.
 #pragma once
@@ -42,14 +42,20 @@ class GpuBooks {
   // Once a function was found out, the next correction does not wait for as much.
   static constexpr Duration kSuspectSlack = std::chrono::milliseconds(20);
 
-  // An invocation begins; `reported` by the instance's processes since they started. Returns what they did since its last
-  // charge, outside of any invocation.
+  struct Debt {
+    FlowId flow;
+    Duration owed{0};
+  };
+
+  // The instance is ready for its first invocation; `reported` by its processes since they started. One that is known: no effect.
+  void opened(Instant now, InstanceId instance, FlowId flow, Duration reported);
+  // An invocation begins. Returns what was reported since its last charge, outside of any invocation.
   Duration delivered(Instant now, InstanceId instance, FlowId flow, Duration reported);
   // An invocation is answered, or its work ends: what was reported of it. Empty: nothing.
   std::optional<Duration> used(Instant now, InstanceId instance, Duration reported);
-  // What it was charged for the invocation, without what was owed; from here on none is open. Unknown instances: no effect.
-  void charged(InstanceId instance, Duration service);
-  void gone(InstanceId instance) { accounts_.erase(instance); }
+  // What it was charged for the invocation, without what was owed; from here on none is open. Gives what was reported of it beyond the time it
+  // was held: it began before, outside of any invocation. Unknown instances: nothing.
+  Debt charged(InstanceId instance, Duration service);
   void forget(FlowId flow) { suspects_.erase(flow); }
 
   // A sample of the device: how long it worked for the instance in [from, until). One that reaches back before the
@@ -70,17 +76,28 @@ class GpuBooks {
   // After new samples. `is_busy`: the instance says so, now.
   std::optional<Finding> compare(Instant now, InstanceId instance, Duration reported, bool is_busy);
 
+  // It is forgotten; `reported`: 0 where nobody can ask it any more. What it did and was not charged is owed, or, where it has lied, missing.
+  struct Leftover {
+    Debt debt;
+    std::optional<Finding> finding;
+  };
+  Leftover gone(Instant now, InstanceId instance, Duration reported);
+
  private:
   struct Account {
     FlowId flow;
-    Instant opened;                   // its first invocation began
-    Instant delivered;                // the last one did
+    Instant opened;                   // it was ready
+    Instant delivered;                // its last invocation began
+    Instant settled;                  // and ended
+    Duration before_delivery{0};      // in which nothing was open
     bool is_open = false;             // and has not been charged
     std::optional<Instant> answered;  // the last one was
     bool works = false;               // the device worked for it since the last observation
     bool is_quiet = false;            // and was seen without its work since the answer
     Duration at_delivery{0};          // reported then
     Duration counted{0};              // reported, and charged or nobody's
+    Duration before_it{0};            // of what was reported of the open invocation
+    Duration seen{0};                 // reported, when it was compared last
     Duration charged{0};
     Duration device{0};
     Duration device_between{0};  // of that, what began while no invocation was open, and may be under way still

@@ -162,6 +162,90 @@ TEST(GpuBooks, ASuspectThatSaysItIsBusyIsComparedAllTheSame) {
   EXPECT_EQ(finding->missing, 1s);
 }
 
+// A kernel of 170 ms that began 140 ms before the call: its report comes with that call, which held its slot for 30 ms.
+TEST(GpuBooks, WhatBeganBeforeACallIsOwedAndNotMissing) {
+  GpuBooks books;
+  books.delivered(at(0s), kOne, kFlow, 0s);
+  books.used(at(1ms), kOne, 1ms);
+  books.charged(kOne, 1ms);
+  for (int i = 1; i <= 20; ++i) {
+    const Instant begin = at(i * 1s);
+    const Duration reported = 1ms + (i - 1) * 170ms;
+    EXPECT_EQ(books.delivered(begin + 140ms, kOne, kFlow, reported), 0s);
+    EXPECT_EQ(books.used(begin + 170ms, kOne, reported + 170ms), 170ms);
+    const GpuBooks::Debt debt = books.charged(kOne, 30ms);
+    EXPECT_EQ(debt.flow, kFlow);
+    EXPECT_EQ(debt.owed, 140ms);
+    books.device_worked(kOne, begin, begin + 1s, 170ms);
+    EXPECT_FALSE(books.compare(begin + 1s, kOne, reported + 170ms, /*is_busy=*/false)) << i;
+  }
+}
+
+TEST(GpuBooks, AReportCannotCoverMoreThanTheTimeThatPassed) {
+  GpuBooks books;
+  books.opened(at(1s), kOne, kFlow, 0s);
+  books.delivered(at(3s), kOne, kFlow, 0s);
+  books.used(at(4s), kOne, 1000s);
+  EXPECT_EQ(books.charged(kOne, 1s).owed, 2s) << "since it was ready";
+}
+
+TEST(GpuBooks, WhatIsReadyAndNeverCalledOwesWhatItDoes) {
+  GpuBooks books;
+  books.opened(at(1s), kOne, kFlow, 3s);
+  EXPECT_EQ(books.delivered(at(9s), kOne, kFlow, 5s), 2s);
+  books.opened(at(9s), kOne, kFlow, 9s);  // it is known
+  EXPECT_EQ(books.used(at(9100ms), kOne, 5100ms), 100ms);
+}
+
+TEST(GpuBooks, WhoGoesOwesWhatItDidBetween) {
+  GpuBooks books;
+  books.opened(at(0s), kOne, kFlow, 0s);
+  books.delivered(at(0s), kOne, kFlow, 0s);
+  books.used(at(100ms), kOne, 100ms);
+  books.charged(kOne, 100ms);
+  for (int i = 1; i <= 5; ++i) books.device_worked(kOne, at(i * 1s), at((i + 1) * 1s), 1s);
+  EXPECT_FALSE(books.compare(at(6s), kOne, 100ms, /*is_busy=*/true));
+  const GpuBooks::Leftover under_way = books.gone(at(6s), kOne, 100ms);
+  EXPECT_FALSE(under_way.finding) << "nobody can report what has not ended";
+  EXPECT_NEAR(to_seconds(under_way.debt.owed), 4.9, 0.11);
+  EXPECT_EQ(books.gone(at(6s), kOne, 100ms).debt.owed, 0s) << "it is gone";
+
+  books.opened(at(10s), kOne, kFlow, 0s);
+  EXPECT_EQ(books.gone(at(12s), kOne, 1500ms).debt.owed, 1500ms) << "reported, and no call came";
+
+  books.opened(at(20s), kOne, kFlow, 0s);
+  books.device_worked(kOne, at(20s), at(25s), 5s);
+  EXPECT_FALSE(books.compare(at(25s), kOne, 5s, /*is_busy=*/false));
+  const GpuBooks::Leftover unreadable = books.gone(at(25s), kOne, 0s);
+  EXPECT_FALSE(unreadable.finding);
+  EXPECT_EQ(unreadable.debt.owed, 5s);
+}
+
+// It computes for 4 s in its call, reports nothing, and ends right after its answer.
+TEST(GpuBooks, AForgerThatEndsIsFound) {
+  GpuBooks books;
+  books.opened(at(0s), kOne, kFlow, 0s);
+  books.delivered(at(0s), kOne, kFlow, 0s);
+  for (int i = 0; i < 4; ++i) books.device_worked(kOne, at(i * 1s), at((i + 1) * 1s), 1s);
+  EXPECT_FALSE(books.compare(at(4s), kOne, 0s, /*is_busy=*/false));
+  books.used(at(4s), kOne, 1us);
+  books.charged(kOne, 400ms);
+  const GpuBooks::Leftover left = books.gone(at(4s), kOne, 1us);
+  ASSERT_TRUE(left.finding);
+  EXPECT_TRUE(left.finding->is_first);
+  EXPECT_EQ(left.finding->missing, 3600ms);
+}
+
+TEST(GpuBooks, WhoGoesInACallIsChargedTheTimeHeld) {
+  GpuBooks books;
+  books.opened(at(0s), kOne, kFlow, 0s);
+  books.delivered(at(0s), kOne, kFlow, 0s);
+  for (int i = 0; i < 4; ++i) books.device_worked(kOne, at(i * 1s), at((i + 1) * 1s), 1s);
+  const GpuBooks::Leftover left = books.gone(at(4s), kOne, 0s);
+  EXPECT_FALSE(left.finding);
+  EXPECT_EQ(left.debt.owed, 0s);
+}
+
 // An honest program of any length of call and pause, with work between its calls and work that begins there and ends in the next call:
 // charged what it used; samples of 200 ms in whole percents, rounded to the nearest, that come up to a sample late.
 TEST(GpuBooks, HonestProgramIsNeverFound) {
@@ -205,8 +289,10 @@ TEST(GpuBooks, HonestProgramIsNeverFound) {
       reported += under_way + busy;
       const auto used = books.used(now, kOne, reported);
       RC_ASSERT(used == under_way + busy);
-      books.charged(kOne, *used);
-      charged += *used;
+      const Duration service = std::min(*used, busy);  // no call is charged more than the time held
+      const GpuBooks::Debt debt = books.charged(kOne, service);
+      RC_ASSERT(debt.owed == under_way);
+      charged += service + debt.owed;
       pass(some(most_idle), false);
       if (!works_between || rng.below(2) == 0) continue;
       const Duration between = some(most_busy);
@@ -214,8 +300,9 @@ TEST(GpuBooks, HonestProgramIsNeverFound) {
       reported += between;
       pass(some(most_idle), false);
     }
-    charged += books.delivered(now, kOne, kFlow, reported);
-    RC_ASSERT(charged == reported);
+    const GpuBooks::Leftover left = books.gone(now, kOne, reported);
+    RC_ASSERT(!left.finding);
+    RC_ASSERT(charged + left.debt.owed == reported);
   }));
 }
 

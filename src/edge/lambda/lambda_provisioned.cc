@@ -11,6 +11,7 @@
 #include "edge/json_body.h"
 #include "edge/lambda/lambda_json.h"
 #include "model/provisioned_tag.h"
+#include "model/tenant.h"
 #include "model/version.h"
 #include "model/warmth_tags.h"
 
@@ -61,14 +62,16 @@ std::string of_latest(const std::string& alias) {
 }
 
 struct Kept {
-  std::size_t ready = 0;  // of those that are wanted
+  std::size_t ready = 0;
+  std::size_t of = 0;  // are kept, by all that lead there
   std::string lacking;
 };
 
 Kept kept_of(NodeService& node, const Named& named) {
   const auto version = node.versions().find(named.record.name, named.qualifier);
   if (!version) return {};
-  if (version->version == 0 && !named.qualifier.empty()) return {.ready = 0, .lacking = of_latest(named.qualifier)};
+  if (version->version == 0 && !named.qualifier.empty())
+    return {.ready = 0, .of = 0, .lacking = of_latest(named.qualifier)};
   const std::string flow = version->version == 0 ? version->name : version->name + ":" + version_name(version->version);
   const NodeStatus status = node.status();
   for (const FunctionStatus& known : status.functions) {
@@ -77,7 +80,8 @@ Kept kept_of(NodeService& node, const Named& named) {
       return instance.flow == known.flow.flow && instance.seated && instance.state != InstanceState::kStarting;
     };
     const auto ready = std::count_if(status.instances.begin(), status.instances.end(), is_ready);
-    return {.ready = static_cast<std::size_t>(ready), .lacking = known.share.lacking};
+    return {
+        .ready = static_cast<std::size_t>(ready), .of = known.settings.replicas.least, .lacking = known.share.lacking};
   }
   return {};
 }
@@ -86,14 +90,16 @@ json config_json(NodeService& node, const Named& named) {
   const Kept kept = kept_of(node, named);
   const auto wanted = static_cast<std::size_t>(named.instances());
   const std::size_t ready = std::min(kept.ready, wanted);
+  // Nobody says which of them are whose: each is ready once all are.
+  const bool is_ready = ready == wanted && kept.ready >= kept.of;
   json body{{"RequestedProvisionedConcurrentExecutions", wanted},
             {"AvailableProvisionedConcurrentExecutions", ready},
             {"AllocatedProvisionedConcurrentExecutions", ready},
-            {"Status", ready == wanted        ? "READY"
+            {"Status", is_ready               ? "READY"
                        : kept.lacking.empty() ? "IN_PROGRESS"
                                               : "FAILED"},
             {"LastModified", lambda_timestamp(named.record.last_modified_ms)}};
-  if (ready != wanted && !kept.lacking.empty()) body["StatusReason"] = kept.lacking;
+  if (!is_ready && !kept.lacking.empty()) body["StatusReason"] = kept.lacking;
   return body;
 }
 
@@ -110,8 +116,7 @@ Result<int> read_wanted(std::string_view text) {
   if (!body) return fail(body.error());
   Status status;
   const auto instances = JsonFields(*body, status).integer("ProvisionedConcurrentExecutions");
-  if (!status) return fail(status.error());
-  if (instances && *instances >= 1 && *instances <= kMaxReplicas) return static_cast<int>(*instances);
+  if (status && instances && *instances >= 1 && *instances <= kMaxReplicas) return static_cast<int>(*instances);
   return fail(Errc::kInvalidArgument, "ProvisionedConcurrentExecutions must be a number between 1 and {}",
               kMaxReplicas);
 }
@@ -147,8 +152,17 @@ void get(NodeService& node, RouteCall call) {
   respond_json(std::move(call.exchange), 200, config_json(node, *named));
 }
 
+// Also of what the tag names and is not there: a version that was deleted when the node ended.
 void remove(NodeService& node, RouteCall call) {
-  const auto named = find_named(node, call);
+  auto named = find_named(node, call);
+  if (!named && named.error().code == Errc::kNotFound) {
+    const auto in_path = qualified_from(call);
+    auto record = in_path ? node.get_function(in_path->name) : Result<FunctionRecord>(fail(named.error()));
+    const bool is_seen = record && call.principal.sees(tenant_of(record->config.tags));
+    const Named stale{.record = is_seen ? *std::move(record) : FunctionRecord(),
+                      .qualifier = in_path ? in_path->qualifier : ""};
+    if (is_seen && stale.instances() > 0) named = stale;
+  }
   if (!named) return respond_error(std::move(call.exchange), named.error());
   if (named->instances() == 0) return respond_none(std::move(call), *named);
   auto answer = std::make_shared<net::HttpExchange>(std::move(call.exchange));

@@ -149,6 +149,24 @@ TEST_F(LambdaProvisionedVersions, WhatLacksAPlaceFailed) {
   EXPECT_EQ("FAILED", call("GET", kPath + "?Qualifier=live").json()["Status"]);
 }
 
+// What deleting a version leaves when the node ends in the middle of it.
+TEST_F(LambdaProvisionedVersions, WhatTheTagNamesAndIsNotThereCanBeTakenAway) {
+  node_.functions["f"].config.tags["gpu:provisioned"] = "9=2,gone=1";
+  expect_error(call("GET", kPath + "?Qualifier=9"), 404, "ResourceNotFoundException", "f:9");
+  EXPECT_EQ(204u, call("DELETE", kPath + "?Qualifier=9").response->status);
+  EXPECT_EQ(204u, call("DELETE", kPath + "?Qualifier=gone").response->status);
+  EXPECT_EQ("", provisioned());
+  EXPECT_EQ(404u, call("DELETE", kPath + "?Qualifier=gone").response->status);
+}
+
+TEST_F(LambdaProvisionedVersions, AreReadyOnceAllThatLeadThereAre) {
+  node_.functions["f"].config.tags["gpu:provisioned"] = "1=1,live=1";
+  node_.node_status.functions[0].settings.replicas.least = 2;
+  EXPECT_EQ("IN_PROGRESS", call("GET", kPath + "?Qualifier=1").json()["Status"]);
+  node_.node_status.functions[0].settings.replicas.least = 1;
+  EXPECT_EQ("READY", call("GET", kPath + "?Qualifier=1").json()["Status"]);
+}
+
 TEST_F(LambdaProvisionedVersions, WhoIsDeletedKeepsNothing) {
   for (const char* qualifier : {"1", "live"}) {
     ASSERT_EQ(

@@ -55,6 +55,7 @@ class NodeWithoutProcesses : public testing::Test {
     return reply;
   }
   void ready(InstanceId instance) {
+    charges.ready(instance);
     driver.tell([&](Core& core, Instant now, Actions& out) { core.instance_ready(now, instance, out); });
   }
   void idle(InstanceId instance) {
@@ -71,8 +72,8 @@ class NodeWithoutProcesses : public testing::Test {
     });
   }
   void gone(InstanceId instance, const std::string& reason, bool is_nodes_fault = false) {
-    instances.remove(instance);
     charges.gone(instance);
+    instances.remove(instance);
     driver.tell([&](Core& core, Instant now, Actions& out) {
       core.instance_gone(now, instance, out);
       for (const Action& action : out) {
