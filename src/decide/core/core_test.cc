@@ -154,11 +154,16 @@ TEST_F(CoreTest, WhatAVersionOwesItsFunctionOwes) {
   answered(1, 3s, 1s);
   EXPECT_EQ(std::get<Complete>(last_[0]).owed, 5s);
   idle(1, 3s);
+  core_->owes(kA, 2s);
+  arrive(2, kB, 3s);
+  ready(2, 4s);
+  answered(2, 5s, 1s);
+  EXPECT_EQ(std::get<Complete>(last_[0]).owed, 2s) << "whichever of them is called";
+  idle(2, 5s);
   core_->owes(kB, 7s);
-  update({.flow = kB, .family = kA}, 3s);
   remove(kB);
-  arrive(2, kA, 3s);
-  answered(2, 4s, 1s);
+  arrive(3, kA, 5s);
+  answered(3, 6s, 1s);
   EXPECT_EQ(std::get<Complete>(last_[0]).owed, 7s) << "whether it is there or not";
 }
 
