@@ -426,9 +426,10 @@ void PublishedVersions::remove_alias(std::string function, std::string name, std
   if (Status begun = ports_.functions.begin_change(function); !begun) return done(begun);
   ports_.store.delete_alias(function, name, [this, function, name, done](const Status& written) {
     ports_.functions.end_change(function);
-    if (written) known(function).aliases.erase(name);
+    if (!written) return done(written);
+    known(function).aliases.erase(name);
     function_changed(function);
-    done(written);
+    done({});
   });
 }
 

@@ -70,19 +70,25 @@ Status Shares::admit(FunctionRecord& record, bool is_kernel_task) {
   const Asked asked = asked_in(record, is_kernel_task);
   const std::string name = flow_name(record);
   const auto known = entries_.find(name);
-  const bool stays_scaled = known != entries_.end() && known->second.asked.is_scaled && asked.is_scaled;
+  const bool is_known = known != entries_.end();
   // A weight is about nobody's room.
-  if (!stays_scaled && known != entries_.end() && known->second.asked.weight != asked.weight) {
-    known->second.asked.weight = asked.weight;
+  const auto but_for_its_weight = [&](Asked before) {
+    before.weight = asked.weight;
+    return before == asked;
+  };
+  if (is_known && !asked.is_scaled && but_for_its_weight(known->second.asked)) {
+    known->second.asked = asked;
     book_.hold(name, seats_asked(known->second).share, known->second.seats);
+    record.seats = known->second.last;
+    return {};
   }
-  if (stays_scaled || (known != entries_.end() && known->second.asked == asked)) {
+  if (is_known && (known->second.asked == asked || (known->second.asked.is_scaled && asked.is_scaled))) {
     record.seats = known->second.last;
     return {};
   }
   if (Status kept = check_kept(asked); !kept) return kept;
   Entry entry{.asked = asked};
-  if (known != entries_.end()) entry.last = known->second.last;
+  if (is_known) entry.last = known->second.last;
   const auto seats = book_.find(name, seats_asked(entry));
   if (!seats) return fail(seats.error());
   entry.seats = *seats;

@@ -85,6 +85,20 @@ TEST_F(SharesTest, ARefusalChangesNothing) {
   EXPECT_THAT(refusal(shares, record("third", {{"gpu:quota-request", "38"}})), HasSubstr("98.0 %"));
 }
 
+TEST_F(SharesTest, AWeightIsNotRefusedAndARefusalLeavesTheWeight) {
+  Shares shares;
+  start(shares);
+  FunctionRecord function = record("f", {{"gpu:quota-request", "40"}});
+  ASSERT_TRUE(shares.admit(function, false));
+  const double weight = shares.paced("f", FlowId(7), true).weight;
+  FunctionRecord heavier = record("f", {{"gpu:quota-request", "40"}, {"gpu:weight", "3"}, {"gpu:replicas", "900"}});
+  EXPECT_FALSE(shares.admit(heavier, false));
+  EXPECT_EQ(shares.paced("f", FlowId(7), true).weight, weight);
+  heavier = record("f", {{"gpu:quota-request", "40"}, {"gpu:weight", "3"}});
+  ASSERT_TRUE(shares.admit(heavier, false));
+  EXPECT_EQ(shares.paced("f", FlowId(7), true).weight, 3 * weight);
+}
+
 TEST_F(SharesTest, AChangeThatIsNotWrittenIsTakenBack) {
   Shares shares;
   start(shares);

@@ -17,6 +17,13 @@ Instant at(Duration time) {
   return Instant(time);
 }
 
+// 100 ms, reported and charged.
+void run_one_call(GpuBooks& books) {
+  books.delivered(at(0s), kOne, kFlow, 0s);
+  books.used(at(100ms), kOne, 100ms);
+  books.charged(kOne, 100ms);
+}
+
 TEST(GpuBooks, UseIsWhatIsReportedBetweenDeliveryAndEnd) {
   GpuBooks books;
   EXPECT_EQ(books.delivered(at(1s), kOne, kFlow, /*reported=*/3s), 0s) << "of its start";
@@ -116,9 +123,7 @@ TEST(GpuBooks, ASuspectMayStillWorkUntilTheDeviceIsSeenWithoutItsWork) {
 // 3 s that begin when nobody calls: said to be busy, and reported at their end.
 TEST(GpuBooks, WhatIsUnderWayBetweenInvocationsIsNotMissingYet) {
   GpuBooks books;
-  books.delivered(at(0s), kOne, kFlow, 0s);
-  books.used(at(100ms), kOne, 100ms);
-  books.charged(kOne, 100ms);
+  run_one_call(books);
   for (int i = 1; i <= 3; ++i) {
     books.device_worked(kOne, at(i * 1s), at((i + 1) * 1s), 1s);
     EXPECT_FALSE(books.compare(at((i + 1) * 1s), kOne, 100ms, /*is_busy=*/true)) << i;
@@ -131,9 +136,7 @@ TEST(GpuBooks, WhatIsUnderWayBetweenInvocationsIsNotMissingYet) {
 TEST(GpuBooks, WhatWasUnderWayAndIsNotReportedIsMissing) {
   for (const bool is_called : {false, true}) {
     GpuBooks books;
-    books.delivered(at(0s), kOne, kFlow, 0s);
-    books.used(at(100ms), kOne, 100ms);
-    books.charged(kOne, 100ms);
+    run_one_call(books);
     for (int i = 1; i <= 3; ++i) books.device_worked(kOne, at(i * 1s), at((i + 1) * 1s), 1s);
     EXPECT_FALSE(books.compare(at(4s), kOne, 100ms, /*is_busy=*/true));
     if (is_called) {  // and says that it is busy for ever
@@ -200,9 +203,7 @@ TEST(GpuBooks, WhatIsReadyAndNeverCalledOwesWhatItDoes) {
 TEST(GpuBooks, WhoGoesOwesWhatItDidBetween) {
   GpuBooks books;
   books.opened(at(0s), kOne, kFlow, 0s);
-  books.delivered(at(0s), kOne, kFlow, 0s);
-  books.used(at(100ms), kOne, 100ms);
-  books.charged(kOne, 100ms);
+  run_one_call(books);
   for (int i = 1; i <= 5; ++i) books.device_worked(kOne, at(i * 1s), at((i + 1) * 1s), 1s);
   EXPECT_FALSE(books.compare(at(6s), kOne, 100ms, /*is_busy=*/true));
   const GpuBooks::Leftover under_way = books.gone(at(6s), kOne, 100ms);

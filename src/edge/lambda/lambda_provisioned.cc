@@ -11,7 +11,6 @@
 #include "edge/json_body.h"
 #include "edge/lambda/lambda_json.h"
 #include "model/provisioned_tag.h"
-#include "model/tenant.h"
 #include "model/version.h"
 #include "model/warmth_tags.h"
 
@@ -39,19 +38,25 @@ struct Named {
   }
 };
 
-// kNotFound: there is no such function, version or alias.
-Result<Named> find_named(NodeService& node, const RouteCall& call) {
+// kNotFound: there is no such function.
+Result<Named> named_in(NodeService& node, const RouteCall& call) {
   auto named = qualified_from(call);
   if (!named) return fail(named.error());
   if (Status seen = check_seen(node, call.principal, named->name); !seen) return fail(seen.error());
   auto record = node.get_function(named->name);
   if (!record) return fail(record.error());
   if (named->qualifier == kLatestVersion) named->qualifier.clear();
-  if (!named->qualifier.empty()) {
-    if (const auto version = node.versions().find(named->name, named->qualifier); !version)
-      return fail(version.error());
-  }
   return Named{.record = *std::move(record), .qualifier = std::move(named->qualifier)};
+}
+
+// kNotFound: or no such version or alias.
+Result<Named> find_named(NodeService& node, const RouteCall& call) {
+  auto named = named_in(node, call);
+  if (!named || named->qualifier.empty()) return named;
+  if (const auto version = node.versions().find(named->record.name, named->qualifier); !version) {
+    return fail(version.error());
+  }
+  return named;
 }
 
 std::string of_latest(const std::string& alias) {
@@ -152,17 +157,9 @@ void get(NodeService& node, RouteCall call) {
   respond_json(std::move(call.exchange), 200, config_json(node, *named));
 }
 
-// Also of what the tag names and is not there: a version that was deleted when the node ended.
+// Also of what is not there any more: the node may have ended while the version was deleted, and left its entry in the tag.
 void remove(NodeService& node, RouteCall call) {
-  auto named = find_named(node, call);
-  if (!named && named.error().code == Errc::kNotFound) {
-    const auto in_path = qualified_from(call);
-    auto record = in_path ? node.get_function(in_path->name) : Result<FunctionRecord>(fail(named.error()));
-    const bool is_seen = record && call.principal.sees(tenant_of(record->config.tags));
-    const Named stale{.record = is_seen ? *std::move(record) : FunctionRecord(),
-                      .qualifier = in_path ? in_path->qualifier : ""};
-    if (is_seen && stale.instances() > 0) named = stale;
-  }
+  const auto named = named_in(node, call);
   if (!named) return respond_error(std::move(call.exchange), named.error());
   if (named->instances() == 0) return respond_none(std::move(call), *named);
   auto answer = std::make_shared<net::HttpExchange>(std::move(call.exchange));
