@@ -68,6 +68,7 @@ def reserved(seconds, seeds):
 
 def main(seconds=SECONDS, seeds=1):
     shares_cut.cut(seconds, seeds)
+    shares_cut.narrow(seconds)
     reserved(seconds, seeds)
     objectives(seconds, seeds)
     delivered(seconds, seeds)

@@ -139,6 +139,46 @@ def cut(seconds=20, seeds=1):
     return rows
 
 
+NARROW, NARROW_BLOCKS = 8, 8
+
+
+def narrow_tasks(folder, seconds, tags, quota):
+    """Calls per second of eight kernel tasks together, each with one call at a time of ten kernels of 8 blocks and 2 ms. quota: somebody,
+    who has nothing to do, is promised 5 %, so that the device is paced."""
+    with Node(BUILD, folder / "node", options=["--slots", str(NARROW)], gpu_environment={"SOFTGPU_MODE": "charge"}) as node:
+        names = [f"narrow-{i}" for i in range(NARROW)]
+        for name in names:
+            node.deploy(name, task(folder / name, 2 * NARROW_BLOCKS / 80, 10, NARROW_BLOCKS), Timeout=60, Tags=tags)
+        if quota:
+            node.deploy("promised", task(folder / "promised", 0.1, 1, 8), Timeout=60, Tags={"gpu:quota-request": "5"})
+        for name in names * 2:
+            node.invoke(name, "{}")
+        with Load(node, names) as load:
+            time.sleep(1)  # sleep: until all are under way
+            before, began = sum(load.calls.values()), time.monotonic()
+            time.sleep(seconds)  # sleep: the measurement
+            done, took = sum(load.calls.values()) - before, time.monotonic() - began
+        if load.failed:
+            raise SystemExit(f"a call failed: {load.failed[0].decode(errors='replace')}")
+        return done / took
+
+
+def narrow(seconds=20):
+    """Rows: as wide as their kernels, and as wide as the device, which their authors may say; and on a device that is not paced."""
+    before_other_work()
+    rows = {}
+    for name, tags, quota in (("alone", {"gpu:compute-percent": "100"}, True), ("fits", {}, True), ("unpaced", {}, False)):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="fairlead-shares-narrow-"))
+        try:
+            rows[name] = narrow_tasks(folder, seconds, tags, quota)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    report("shares_narrow_kernel_tasks", rows["fits"], "calls/s", baseline=rows["alone"], bound=4.1, at_least=True,
+           note=f"eight kernel tasks of 8 blocks a kernel on a paced device of 80 SMs, and the same eight in turns, as wide as the device; "
+                f"{rows['unpaced']:.1f} calls/s where nobody has a quota")
+    return rows
+
+
 def before_other_work():
     """As far as a node can be: what runs under SCHED_FIFO cannot be put into a sandbox's group."""
     if os.geteuid() == 0:

@@ -146,6 +146,7 @@ class Occupancy {
   explicit Occupancy(const CudaContext& cuda);
   // Of the kernel; where the driver cannot say, no fewer than that.
   std::uint64_t blocks_at_once(CUfunction function, std::uint32_t threads, std::uint32_t dynamic_shared) const;
+  std::uint64_t multiprocessors() const { return multiprocessors_; }  // at least 1
 
  private:
   decltype(cuOccupancyMaxActiveBlocksPerMultiprocessor)* of_one_ = nullptr;  // null: the driver lacks it

@@ -61,6 +61,10 @@ Result<KernelImage> read_kernel_image(std::string_view image) {
   return merge.take();
 }
 
+bool is_binary(std::string_view image) {
+  return is_cubin(image) || is_fatbin(image);
+}
+
 Result<std::string> ptx_of_image(std::string_view image, std::uint32_t architecture) {
   std::vector<std::string> parts;
   if (is_fatbin(image)) {

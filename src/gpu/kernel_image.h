@@ -26,6 +26,9 @@ struct KernelImage {
 // kInvalidArgument: not such an image; names what is wrong and where (line of PTX, section of a cubin).
 Result<KernelImage> read_kernel_image(std::string_view image);
 
+// Not text: machine code, or what may hold some. Nothing else is said of the image.
+bool is_binary(std::string_view image);
+
 // The image's PTX that a device of this architecture may run, the newest where there are several. kInvalidArgument: there
 // is only machine code in it, or PTX for newer devices.
 Result<std::string> ptx_of_image(std::string_view image, std::uint32_t architecture);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <system_error>
+#include <utility>
 
 #include "base/log.h"
 
@@ -42,8 +43,46 @@ void GpuPacers::set_share(InstanceId instance, const PacedShare& share) {
   if (found == instances_.end()) return;
   found->second.share = share;
   const GpuId gpu = found->second.gpu;
-  if (const auto pacer = pacers_.find(gpu); pacer != pacers_.end()) pace(*pacer->second, instance, share);
+  if (const auto pacer = pacers_.find(gpu); pacer != pacers_.end()) {
+    pace(*pacer->second, instance, share_of(found->second));
+  }
   suit(gpu);
+}
+
+void GpuPacers::size(InstanceId instance, const KernelSize& kernels) {
+  const auto found = instances_.find(instance);
+  if (found == instances_.end()) return;
+  found->second.kernels = kernels;
+  resize(found->second.gpu);
+}
+
+PacedShare GpuPacers::share_of(const Instance& instance) const {
+  PacedShare share = instance.share;
+  if (!instance.kernels) return share;
+  share.width_percent =
+      may_be_narrow(instance.gpu) ? std::min(share.width_percent, instance.kernels->width_percent) : kWholeDevice;
+  return share;
+}
+
+// Two servers are two processes: where those take turns a kernel has all of the device in its turn, and nobody may count on the rest.
+bool GpuPacers::may_be_narrow(GpuId gpu) const {
+  if (are_side_by_side_) return true;
+  std::optional<std::uint64_t> server;
+  return std::ranges::all_of(instances_, [&](const auto& entry) {
+    const Instance& instance = entry.second;
+    if (instance.gpu != gpu || !instance.kernels) return true;
+    return std::exchange(server, instance.kernels->server).value_or(instance.kernels->server) ==
+           instance.kernels->server;
+  });
+}
+
+// Those who were told another width: whether they may be narrow depends on all that are there.
+void GpuPacers::resize(GpuId gpu) {
+  const auto pacer = pacers_.find(gpu);
+  if (pacer == pacers_.end()) return;
+  for (auto& [id, instance] : instances_) {
+    if (instance.gpu == gpu && instance.kernels) pace(*pacer->second, id, share_of(instance));
+  }
 }
 
 void GpuPacers::gone(InstanceId instance) {
@@ -51,11 +90,13 @@ void GpuPacers::gone(InstanceId instance) {
   if (found.empty()) return;
   const GpuId gpu = found.mapped().gpu;
   named_.erase(instance);
+  told_.erase(instance);
   std::erase_if(processes_, [&](const auto& process) { return process.second.instance == instance; });
   if (const auto pacer = pacers_.find(gpu); pacer != pacers_.end()) {
     keep_waits(*pacer->second, instance);
     pacer->second->remove_instance(instance);
   }
+  resize(gpu);
   suit(gpu);
 }
 
@@ -88,7 +129,7 @@ void GpuPacers::suit(GpuId gpu) {
   PaceDriver* const pacer = pacer_of(gpu);
   if (pacer == nullptr) return;
   for (const auto& [id, instance] : instances_) {
-    if (instance.gpu == gpu && !pacer->knows(id)) pace(*pacer, id, instance.share);
+    if (instance.gpu == gpu && !pacer->knows(id)) pace(*pacer, id, share_of(instance));
   }
 }
 
@@ -113,10 +154,12 @@ void GpuPacers::warn_once(InstanceId instance, const std::string& why) {
 
 void GpuPacers::pace(PaceDriver& pacer, InstanceId instance, const PacedShare& share) {
   const bool is_new = !pacer.knows(instance);
+  if (const auto told = told_.find(instance); !is_new && told != told_.end() && told->second == share) return;
   if (Status set = pacer.set_share(instance, share); !set) {
     warn_once(instance, set.error().message);
     return;
   }
+  told_[instance] = share;
   if (!is_new) return;
   for (const auto& [number, process] : processes_) {
     if (process.instance == instance) pace(pacer, number, process);

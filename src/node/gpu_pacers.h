@@ -32,6 +32,9 @@ class GpuPacers {
   // Throws std::system_error where there is no thread.
   using MakeDriver = std::function<std::unique_ptr<PaceDriver>(PaceDriverOptions)>;
 
+  // Kernels of processes run side by side, as under MPS, and not in turns. Before the first instance.
+  void set_side_by_side(bool are) { are_side_by_side_ = are; }
+
   GpuPacers();
   explicit GpuPacers(MakeDriver make) : make_(std::move(make)) {}
 
@@ -39,6 +42,14 @@ class GpuPacers {
   void started(InstanceId instance, GpuId gpu, const PacedShare& share);
   // Other terms, while it runs. Unknown: nothing happens.
   void set_share(InstanceId instance, const PacedShare& share);
+  // A session, whose kernels are on a part of the device's SMs at most, whatever its share: it is no wider than that from now on, where
+  // kernels run side by side. Those of one server do; those of several do where processes do, and else each is as wide as the device.
+  // Unknown: nothing happens.
+  struct KernelSize {
+    std::uint64_t server = 0;
+    int width_percent = kWholeDevice;
+  };
+  void size(InstanceId instance, const KernelSize& kernels);
   void gone(InstanceId instance);
 
   // Processes of instances, by the node's numbers. Of unknown instances: nothing happens.
@@ -66,6 +77,7 @@ class GpuPacers {
   struct Instance {
     GpuId gpu;
     PacedShare share;
+    std::optional<KernelSize> kernels = {};
     Duration device{0};  // worked for it, as the device says
   };
   // Of a function: what does not go with its instances.
@@ -77,6 +89,9 @@ class GpuPacers {
   static bool has_quota(const PacedShare& share) { return share.request_percent > 0 || share.limit_percent < 100; }
   // A pacer where one is wanted, none where none is.
   void suit(GpuId gpu);
+  PacedShare share_of(const Instance& instance) const;
+  bool may_be_narrow(GpuId gpu) const;
+  void resize(GpuId gpu);
   void pace(PaceDriver& pacer, InstanceId instance, const PacedShare& share);
   void pace(PaceDriver& pacer, std::uint64_t number, const Process& process);
   // Null: there is no thread.
@@ -85,12 +100,14 @@ class GpuPacers {
   void warn_once(InstanceId instance, const std::string& why);
 
   MakeDriver make_;
+  bool are_side_by_side_ = false;
   std::map<InstanceId, Instance> instances_;
   std::map<std::uint64_t, Process> processes_;
   std::map<GpuId, std::unique_ptr<PaceDriver>> pacers_;
   std::map<FlowId, Ledger> ledgers_;
-  std::set<InstanceId> named_;      // as not paced
-  std::set<GpuId> without_thread_;  // named, too
+  std::map<InstanceId, PacedShare> told_;  // to the pacer of its device, last
+  std::set<InstanceId> named_;             // as not paced
+  std::set<GpuId> without_thread_;         // named, too
 };
 
 }  // namespace fairlead

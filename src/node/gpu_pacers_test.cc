@@ -71,6 +71,95 @@ TEST_F(GpuPacersTest, NobodyIsPacedWhereNobodyHasAQuota) {
   EXPECT_TRUE(pacers_.snapshot().empty());
 }
 
+// Widths as the pacers of devices have them.
+class KernelSizes : public GpuPacersTest {
+ protected:
+  static constexpr std::uint64_t kServer = 7, kOtherServer = 8;
+
+  void start(InstanceId instance, const PacedShare& share = PacedShare()) { pacers_.started(instance, kGpu, share); }
+  int width(InstanceId instance) const {
+    for (const auto& [gpu, snapshot] : pacers_.snapshot()) {
+      for (const DeliveredService& one : snapshot.instances) {
+        if (one.instance == instance) return one.share.width_percent;
+      }
+    }
+    return 0;
+  }
+};
+
+TEST_F(KernelSizes, AnInstanceIsNoWiderThanItsKernels) {
+  start(kReserved, kQuota);
+  start(kOther);
+  EXPECT_EQ(width(kReserved), 100);
+  pacers_.size(kReserved, {kServer, 10});
+  pacers_.size(kOther, {kServer, 25});
+  EXPECT_EQ(width(kReserved), 10);
+  EXPECT_EQ(width(kOther), 25);
+  pacers_.size(kOther, {kServer, 40});  // its server was started again, and it was registered anew
+  EXPECT_EQ(width(kOther), 40);
+}
+
+TEST_F(KernelSizes, AnInstanceIsNoWiderThanItsShare) {
+  pacers_.set_side_by_side(true);
+  start(kReserved, {.width_percent = 30, .request_percent = 40});
+  pacers_.size(kReserved, {kServer, 80});
+  EXPECT_EQ(width(kReserved), 30);
+  pacers_.set_share(kReserved, {.width_percent = 90, .request_percent = 40});
+  EXPECT_EQ(width(kReserved), 80);
+}
+
+TEST_F(KernelSizes, AreKnownWhenThePacerComes) {
+  start(kOther);
+  pacers_.size(kOther, {kServer, 25});
+  EXPECT_EQ(width(kOther), 0) << "no pacer";
+  start(kReserved, kQuota);
+  EXPECT_EQ(width(kOther), 25);
+  pacers_.gone(kReserved);
+  start(kReserved, kQuota);
+  EXPECT_EQ(width(kOther), 25) << "a second pacer is told as the first was";
+}
+
+TEST_F(KernelSizes, OfTwoServersCountOnlyWhereProcessesRunSideBySide) {
+  start(kReserved, kQuota);
+  start(kOther);
+  pacers_.size(kReserved, {kServer, 10});
+  pacers_.size(kOther, {kOtherServer, 25});
+  EXPECT_EQ(width(kReserved), 100);
+  EXPECT_EQ(width(kOther), 100);
+  pacers_.gone(kOther);
+  EXPECT_EQ(width(kReserved), 10) << "it is the only server again";
+
+  pacers_.set_side_by_side(true);
+  start(kOther);
+  pacers_.size(kOther, {kOtherServer, 25});
+  EXPECT_EQ(width(kReserved), 10);
+  EXPECT_EQ(width(kOther), 25);
+}
+
+TEST_F(KernelSizes, WhoSaysItsWidthIsAsWideAsTheDeviceBesideAnotherServer) {
+  start(kReserved, {.width_percent = 10, .request_percent = 40});
+  start(kOther);
+  pacers_.size(kReserved, {kServer, 100});  // as wide as its share
+  EXPECT_EQ(width(kReserved), 10);
+  pacers_.size(kOther, {kOtherServer, 25});
+  EXPECT_EQ(width(kReserved), 100) << "the two processes take turns";
+}
+
+TEST_F(KernelSizes, OfAnotherDeviceDoNotMatter) {
+  start(kReserved, kQuota);
+  pacers_.started(kElsewhere, kSecondGpu, PacedShare());
+  pacers_.size(kReserved, {kServer, 10});
+  pacers_.size(kElsewhere, {kOtherServer, 25});
+  EXPECT_EQ(width(kReserved), 10);
+}
+
+TEST_F(KernelSizes, AnInstanceThatNobodyKnowsHasNone) {
+  start(kReserved, kQuota);
+  pacers_.size(kOther, {kServer, 10});
+  EXPECT_EQ(width(kOther), 0);
+  EXPECT_EQ(width(kReserved), 100);
+}
+
 TEST_F(GpuPacersTest, AQuotaPacesAllOfItsDeviceAndNobodyElse) {
   pacers_.started(kOther, kGpu, PacedShare());
   pacers_.started(kElsewhere, kSecondGpu, PacedShare());

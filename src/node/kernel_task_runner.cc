@@ -13,6 +13,12 @@ namespace {
 // Sets numbers of sessions' pages apart from those of programs' processes.
 constexpr std::uint64_t kOfSession = std::uint64_t{1} << 63;
 
+// An author who says gpu:compute-percent=100 has the device alone, however few SMs his kernels are on.
+bool says_width(const FunctionConfig& config) {
+  const auto settings = gpu_settings(config);
+  return settings && settings->share.width_percent.has_value();
+}
+
 }  // namespace
 
 KernelTaskRunner::KernelTaskRunner(boost::asio::io_context& io, KernelTaskRunnerOptions options, ObjectStore& objects,
@@ -22,8 +28,9 @@ KernelTaskRunner::KernelTaskRunner(boost::asio::io_context& io, KernelTaskRunner
       objects_(objects),
       worker_(worker),
       pacers_(pacers),
-      gone_([&pacers, gone = events.gone](InstanceId instance, ExitInfo exit) {
-        pacers.gone(instance);
+      gone_([this, gone = events.gone](InstanceId instance, ExitInfo exit) {
+        pacers_.gone(instance);
+        as_wide_as_said_.erase(instance);
         gone(instance, std::move(exit));
       }),
       stored_objects_(io, objects),
@@ -34,6 +41,9 @@ DeviceServersOptions KernelTaskRunner::servers_options() {
   options.pace.came = [this](InstanceId instance, std::uint64_t number, std::shared_ptr<wire::ShimPage> page,
                              PaceCalls::LetIn let_in) {
     pacers_.process_came(instance, number | kOfSession, std::move(page), std::move(let_in));
+  };
+  options.pace.sized = [this](InstanceId instance, std::uint64_t server, int width_percent) {
+    pacers_.size(instance, {server, as_wide_as_said_.contains(instance) ? kWholeDevice : width_percent});
   };
   options.pace.left = [this](std::uint64_t number) { pacers_.process_left(number | kOfSession); };
   return options;
@@ -57,9 +67,11 @@ void KernelTaskRunner::start(const StartOrder& order) {
                    .tenant = tenant_of(record.config.tags),
                    .task = task->spec,
                    .environment = std::move(shared.environment),
-                   .whole_kernels = !may_cut_kernels(record.config.tags).value_or(true)};
+                   .whole_kernels = !may_cut_kernels(record.config.tags).value_or(true),
+                   .most_width_percent = order.share.width_percent};
   const std::string tenant = spec.tenant;
   pacers_.started(order.instance, order.gpu, order.share);
+  if (says_width(record.config)) as_wide_as_said_.insert(order.instance);
   putting_constants_.insert(order.instance);
   put_constants(task, tenant, 0, [this, spec = std::move(spec)](Status put) mutable {
     const bool is_wanted = putting_constants_.erase(spec.instance) > 0;

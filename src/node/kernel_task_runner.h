@@ -67,6 +67,7 @@ class KernelTaskRunner final : public Runner {
   const std::function<void(InstanceId, ExitInfo)> gone_;
   GiveShare give_share_;
   std::set<InstanceId> putting_constants_;  // and not killed meanwhile
+  std::set<InstanceId> as_wide_as_said_;    // their author says how wide they are
   StoredObjects stored_objects_;
   DeviceServers servers_;
 };

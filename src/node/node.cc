@@ -94,6 +94,18 @@ Result<std::unique_ptr<Store>> open_store(boost::asio::io_context& io, const Nod
   return std::unique_ptr<Store>(*std::move(opened));
 }
 
+bool has_instances(const std::vector<GpuView>& devices, GpuId gpu) {
+  return std::ranges::any_of(devices, [gpu](const GpuView& view) { return view.gpu == gpu && view.instances > 0; });
+}
+
+// A version of which no instances are kept is in no book of shares, and as wide as its author says all the same.
+PacedShare paced_share_of(const Shares& shares, const RegisteredFunction& function, FlowId flow, bool entitled) {
+  const std::string name = flow_name(function.record);
+  if (shares.knows(name)) return shares.paced(name, flow, entitled);
+  const Share said = gpu_settings(function.record.config).value_or(GpuSettings()).share;
+  return shares.paced_seatless(said, function.kernel_task != nullptr, flow);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Node>> Node::create(boost::asio::io_context& io, NodeOptions options) {
@@ -250,27 +262,26 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
                            },
                        .is_empty =
                            [this](GpuId gpu) {
-                             const std::vector<GpuView> views = device_views(driver_.core());
-                             const auto has_any = [gpu](const GpuView& view) {
-                               return view.gpu == gpu && view.instances > 0;
-                             };
-                             if (std::any_of(views.begin(), views.end(), has_any)) return false;
+                             if (has_instances(device_views(driver_.core()), gpu)) return false;
                              return !sharing_->knows(gpu) || sharing_->instances(gpu) == 0;
                            },
                        .end_idle_servers = [this](GpuId gpu) { kernel_tasks_->end_idle_servers(gpu); }},
                       give_share);
+  const bool runs_side_by_side = sharing_->mode() == SharingMode::kMps;
   const Policy& policy = driver_.core().policy().policy();
   control_->shares().configure({.mode = sharing_->mode(),
                                 .policy = std::string(policy.name),
                                 .keeps_instances = policy.keeps_instances && !policy.one_function_per_gpu,
+                                .has_task_widths = runs_side_by_side || options_.device_servers.one_for_all,
                                 .pool = options_.core.instances_per_gpu});
+  programs_->pacers().set_side_by_side(runs_side_by_side);
   for (const GpuSample& gpu : gpus_->samples()) {
     driver_.core().add_gpu(sharing_->spec_of(gpu.device));
     add_seats_on(gpu.device);
   }
   control_->settle_shares();
   driver_.tell([](Core& core, Instant now, Actions& out) { core.wake(now, out); });  // Core::prepare()
-  scaling_->start({.has_widths = sharing_->mode() == SharingMode::kMps,
+  scaling_->start({.has_widths = runs_side_by_side,
                    .keep = options_.scale_to_zero,
                    .ahead = options_.start_ahead,
                    .pool = options_.core.instances_per_gpu});
@@ -519,7 +530,7 @@ void Node::act(const StartInstance& action) {
   runner.start({.instance = action.instance,
                 .gpu = action.gpu,
                 .device_memory = known != nullptr ? known->device.memory : Bytes(0),
-                .share = control_->shares().paced(flow_name(function->record), action.flow, action.entitled),
+                .share = paced_share_of(control_->shares(), *function, action.flow, action.entitled),
                 .function = *function});
 }
 
@@ -527,8 +538,7 @@ void Node::act(const SeatChange& action) {
   const RegisteredFunction* const function = functions_.find(action.flow);
   LiveInstance* const live = instances_.find(action.instance);
   if (function == nullptr || live == nullptr) return;  // it has gone by itself
-  live->runner->pace(action.instance,
-                     control_->shares().paced(flow_name(function->record), action.flow, action.entitled));
+  live->runner->pace(action.instance, paced_share_of(control_->shares(), *function, action.flow, action.entitled));
 }
 
 void Node::act(const StopInstance& action) {

@@ -222,6 +222,12 @@ void Shares::describe_seatless(const Share& share, bool is_kernel_task, FlowSpec
   spec.width_percent = paced_share(FlowId(), asked.share, asked.weight, widths(asked)).width_percent;
 }
 
+PacedShare Shares::paced_seatless(const Share& share, bool is_kernel_task, FlowId flow) const {
+  FlowSpec spec;
+  describe_seatless(share, is_kernel_task, spec);
+  return {.flow = flow, .width_percent = spec.width_percent};
+}
+
 ShareStatus Shares::status(const std::string& function, FlowId flow) const {
   const auto known = entries_.find(function);
   if (known == entries_.end()) return {};
@@ -239,9 +245,11 @@ PacedShare Shares::paced(const std::string& function, FlowId flow, bool entitled
   return share;
 }
 
-// Processes take turns on the whole device unless they are MPS's clients; sessions of kernel tasks are one process.
+// Processes take turns on the whole device unless they are MPS's clients. A kernel task is refused when its kernels are wider than its
+// author says (device_servers.h), so that nobody has to hold them to that.
 Widths Shares::widths(const Asked& asked) const {
-  return options_.mode == SharingMode::kMps && !asked.is_kernel_task ? Widths::kByAuthor : Widths::kWhole;
+  const bool has_widths = asked.is_kernel_task ? options_.has_task_widths : options_.mode == SharingMode::kMps;
+  return has_widths ? Widths::kByAuthor : Widths::kWhole;
 }
 
 SeatsAsked Shares::seats_asked(const Entry& entry) const {
@@ -257,13 +265,14 @@ SeatsAsked Shares::seats_asked(const Entry& entry) const {
 
 Status Shares::check_kept(const Asked& asked) const {
   const int width = asked.share.width_percent.value_or(kWholeDevice);
-  if (width < kWholeDevice && asked.is_kernel_task) {
-    return fail(
-        Errc::kInvalidArgument,
-        "gpu:compute-percent is {}; kernel tasks of a tenant share one process, which must have 100: leave it out",
-        width);
+  if (width < kWholeDevice && asked.is_kernel_task && !options_.has_task_widths) {
+    return fail(Errc::kInvalidArgument,
+                "gpu:compute-percent is {}; with --sharing {} and a process for each tenant's kernel tasks it must be "
+                "100, as these processes take turns on all SMs: start the node with --sharing mps or --task-isolation "
+                "fence, or leave it out",
+                width, sharing_mode_name(options_.mode));
   }
-  if (width < kWholeDevice && options_.mode != SharingMode::kMps) {
+  if (width < kWholeDevice && !asked.is_kernel_task && options_.mode != SharingMode::kMps) {
     return fail(
         Errc::kInvalidArgument,
         "gpu:compute-percent is {}; with --sharing {} it must be 100, as kernels take turns on all SMs: start the "

@@ -29,10 +29,11 @@ class Shares {
  public:
   struct Options {
     SharingMode mode = SharingMode::kNone;
-    std::string policy;           // its name, for errors
-    bool keeps_instances = true;  // the policy does
-    double reserve_percent = 3;   // DeviceRoom
-    std::size_t pool = 0;         // instances of a device (--pool); a device that is paced has kMostPlaces at most
+    std::string policy;            // its name, for errors
+    bool keeps_instances = true;   // the policy does
+    bool has_task_widths = false;  // sessions of kernel tasks may run beside each other, whosever they are
+    double reserve_percent = 3;    // DeviceRoom
+    std::size_t pool = 0;          // instances of a device (--pool); a device that is paced has kMostPlaces at most
   };
   // What a function asks for.
   struct Asked {
@@ -97,8 +98,11 @@ class Shares {
   // Who measures what the pacers deliver, and fills it in; none: it stays empty.
   using Measure = std::function<void(FlowId, ShareStatus&)>;
   void set_measure(Measure measure) { measure_ = std::move(measure); }
-  // Of an instance, as admission counted it: what a pacer is told.
+  // Of an instance, as admission counted it: what a pacer is told, and what it is held to.
   PacedShare paced(const std::string& function, FlowId flow, bool entitled) const;
+  // Of one of what has no seats: it is as wide as describe_seatless() has it charged for, and promised nothing.
+  PacedShare paced_seatless(const Share& share, bool is_kernel_task, FlowId flow) const;
+  bool knows(const std::string& function) const { return entries_.contains(function); }
 
  private:
   Status check_kept(const Asked& asked) const;

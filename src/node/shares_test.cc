@@ -128,7 +128,6 @@ TEST_F(SharesTest, PartOfTheSmsNeedsMps) {
   start(with_mps, SharingMode::kMps);
   EXPECT_EQ(refusal(with_mps, narrow), "admitted");
   EXPECT_EQ(spec(with_mps, "f").width_percent, 24);
-  EXPECT_THAT(refusal(with_mps, record("task", {{"gpu:compute-percent", "24"}}), true), HasSubstr("share one process"));
 }
 
 // Beyond that instances would have no turns, and launch whenever they like.
@@ -226,15 +225,47 @@ TEST_F(SharesTest, AfterARestartWhoseDeviceIsThereKeepsItBeforeOthersGetIt) {
   EXPECT_THAT(spec(after, "a-four").seats, ElementsAre(kGpu1, kGpu1, GpuId(3), GpuId(3)));
 }
 
-TEST_F(SharesTest, AKernelTaskHasAShareOfTimeAndNoneOfTheSms) {
+TEST_F(SharesTest, AKernelTaskHasAWidthWhereSessionsRunSideBySide) {
   Shares shares;
-  start(shares, SharingMode::kMps);
+  shares.configure({.mode = SharingMode::kNone, .policy = "mqfq-setup", .has_task_widths = true});
+  shares.add_device(device(kGpu1, "GPU-a"), kInstances, kSlots);
+  FunctionRecord narrow = record("narrow", {{"gpu:compute-percent", "24"}, {"gpu:quota-request", "60"}});
+  FunctionRecord beside = record("beside", {{"gpu:compute-percent", "70"}, {"gpu:quota-request", "60"}});
+  ASSERT_TRUE(admit(shares, narrow, true));
+  EXPECT_EQ(shares.paced("narrow", FlowId(1), true).width_percent, 24);
+  EXPECT_EQ(spec(shares, "narrow").width_percent, 24);
+  EXPECT_TRUE(admit(shares, beside, true)) << "they run beside each other";
+  EXPECT_THAT(refusal(shares, record("program", {{"gpu:compute-percent", "24"}})), HasSubstr("--sharing mps"));
+}
+
+TEST_F(SharesTest, WhatHasNoSeatsIsAsWideAsItIsChargedFor) {
+  Shares shares;
+  shares.configure({.mode = SharingMode::kNone, .policy = "mqfq-setup", .has_task_widths = true});
+  const Share said{.width_percent = 24, .request_percent = 60};
+  FlowSpec flow{.flow = FlowId(7)};
+  for (const bool is_kernel_task : {true, false}) {
+    shares.describe_seatless(said, is_kernel_task, flow);
+    const PacedShare paced = shares.paced_seatless(said, is_kernel_task, FlowId(7));
+    EXPECT_EQ(paced.width_percent, is_kernel_task ? 24 : 100);
+    EXPECT_EQ(paced.width_percent, flow.width_percent);
+    EXPECT_EQ(paced.request_percent, 0);
+    EXPECT_EQ(paced.flow, FlowId(7));
+  }
+}
+
+TEST_F(SharesTest, AKernelTaskHasAShareOfTimeWhereSessionsTakeTurns) {
+  Shares shares;
+  start(shares);
   EXPECT_EQ(refusal(shares, record("task", {{"gpu:quota-request", "34"}, {"gpu:quota-limit", "50"}}), true),
             "admitted");
   EXPECT_EQ(spec(shares, "task").seats.size(), 1u);
   EXPECT_EQ(shares.paced("task", FlowId(1), true).request_percent, 34);
   EXPECT_EQ(shares.paced("task", FlowId(1), true).width_percent, 100);
-  EXPECT_THAT(refusal(shares, record("narrow", {{"gpu:compute-percent", "24"}}), true), HasSubstr("share one process"));
+  EXPECT_EQ(
+      refusal(shares, record("narrow", {{"gpu:compute-percent", "24"}}), true),
+      "gpu:compute-percent is 24; with --sharing none and a process for each tenant's kernel tasks it must be 100, "
+      "as these processes take turns on all SMs: start the node with --sharing mps or --task-isolation fence, or "
+      "leave it out");
 }
 
 TEST_F(SharesTest, WhatIsTakenBackHoldsNoDeviceThatWentMeanwhile) {

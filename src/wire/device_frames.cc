@@ -94,7 +94,7 @@ void visit_fields(Fields& f, ServerReady& x) {
 }
 template <typename Fields>
 void visit_fields(Fields& f, SessionReady& x) {
-  f(x.session), f(x.error), f(x.init_ns);
+  f(x.session), f(x.error), f(x.init_ns), f(x.width_percent);
 }
 template <typename Fields>
 void visit_fields(Fields& f, ServerCounters& x) {

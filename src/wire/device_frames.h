@@ -182,6 +182,7 @@ struct SessionReady {
   std::uint64_t session = 0;
   std::string error;  // empty: it is
   std::int64_t init_ns = 0;
+  std::uint32_t width_percent = 100;  // of the device's SMs that its kernels are on at once, at most
   bool operator==(const SessionReady&) const = default;
 };
 // Since the server's start.

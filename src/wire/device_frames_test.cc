@@ -70,7 +70,7 @@ std::vector<FrameToNode> frames_to_node() {
                    .modules = 23};
   return {
       ServerReady{.device = "a GPU", .memory = 24},
-      SessionReady{.session = 25, .error = "why", .init_ns = 26},
+      SessionReady{.session = 25, .error = "why", .init_ns = 26, .width_percent = 27},
       done,
       ObjectFetched{.fetch = 27, .error = "why"},
       ServerFault{.error = "why", .calls = {28, 29}},

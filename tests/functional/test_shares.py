@@ -9,6 +9,7 @@ import urllib.parse
 import pytest
 from conftest import BUILD, MISBEHAVE, ROOT, Gate, eventually
 
+from bench import shares_cut
 from harness.node import NodeFailed
 
 VECTOR_ADD = ROOT / "examples/ktask/vector-add"
@@ -135,8 +136,28 @@ def test_sessions_of_kernel_tasks_have_seats_too(start_node):
     eventually(lambda: any(i["function"] == "add" and i["state"] == "idle" for i in node.status()["instances"]))
     inputs = json.dumps({"inputs": {"a": [1, 2, 3], "b": [4, 5, 6]}})
     assert node.invoke("add", inputs)[0] == 200
-    with pytest.raises(NodeFailed, match="share one process"):
+    with pytest.raises(NodeFailed, match="--sharing mps or --task-isolation fence"):
         node.deploy("narrow", VECTOR_ADD, Tags={"gpu:compute-percent": "24"})
+
+
+@pytest.mark.parametrize("options", [("--sharing", "mps"), ("--task-isolation", "fence")], ids=["mps", "fence"])
+def test_kernel_tasks_of_a_width_share_the_same_time(start_node, tmp_path, options):
+    """Eight blocks are 10 % of the software GPU's SMs."""
+    node = start_node(*options, gpu_environment={"SOFTGPU_MODE": "charge"})
+    tags = {"gpu:compute-percent": "10", "gpu:quota-request": "90"}
+    for name in ("one", "two", "three"):
+        node.deploy(name, shares_cut.task(tmp_path / name, 0.1, 2, 8), Tags=tags)
+        eventually(lambda name=name: len(seated(node, name)) == 1)
+        assert node.invoke(name, "{}")[0] == 200
+    said = refusal(node, "wide", **{"gpu:quota-request": "90"})
+    assert "180.0 %" in said, "as wide as the device it has to follow them"
+    node.deploy("wider", shares_cut.task(tmp_path / "wider", 0.1, 1, 9), Tags=tags | {"gpu:quota-request": "5"})
+    body = node.invoke("wider", "{}")[2].decode()
+    assert "gpu:compute-percent is 10, and its kernels may be on 12 % of the SMs at once: say 12 or more" in body
+    status, _, body = node.call("POST", "/2015-03-31/functions/wider/versions", "{}")
+    assert status == 201, body
+    body = node.invoke("wider:1", "{}")[2].decode()
+    assert "gpu:compute-percent is 10, and its kernels may be on 12 %" in body, "a version is held to what it is charged"
 
 
 def test_narrow_instances_share_the_same_time_under_mps(start_node):

@@ -1,5 +1,7 @@
 #include "runtime/device_server/kernel_cache.h"
 
+#include "gpu/kernel_image.h"
+
 namespace fairlead {
 
 KernelCache::Lease KernelCache::find(const std::string& key) {
@@ -13,8 +15,8 @@ Result<KernelCache::Lease> KernelCache::load(const std::string& key, const std::
   const auto module = cuda_.load_module(image);
   if (!module) return fail(module.error());
   order_.add(key, Bytes(static_cast<std::int64_t>(image.size())));
-  modules_[key] = *module;
-  return Lease(*this, key, *module);
+  const Module& kept = modules_[key] = {.handle = *module, .is_binary = is_binary(image)};
+  return Lease(*this, key, kept);
 }
 
 std::vector<std::string> KernelCache::trim(bool device_is_busy) {
@@ -26,7 +28,7 @@ std::vector<std::string> KernelCache::unload_unused() {
 }
 
 std::vector<std::string> KernelCache::unload(std::vector<std::string> keys) {
-  for (const std::string& key : keys) cuda_.unload_module(modules_.extract(key).mapped());
+  for (const std::string& key : keys) cuda_.unload_module(modules_.extract(key).mapped().handle);
   return keys;
 }
 

@@ -15,12 +15,17 @@
 namespace fairlead {
 
 class KernelCache {
+  struct Module {
+    CUmodule handle = nullptr;
+    bool is_binary = false;
+  };
+
  public:
   // A module stays as long as somebody holds one of it. Must not outlive the cache.
   class Lease {
    public:
     Lease() = default;  // of none
-    Lease(KernelCache& cache, std::string key, CUmodule module)
+    Lease(KernelCache& cache, std::string key, const Module& module)
         : cache_(&cache), key_(std::move(key)), module_(module) {}
     Lease(Lease&& other) noexcept { *this = std::move(other); }
     Lease& operator=(Lease&& other) noexcept {
@@ -32,13 +37,14 @@ class KernelCache {
     ~Lease() {
       if (cache_ != nullptr) cache_->order_.leave(key_);
     }
-    CUmodule module() const { return module_; }
+    CUmodule module() const { return module_.handle; }
+    bool is_binary() const { return module_.is_binary; }  // as gpu/kernel_image.h has it
     explicit operator bool() const { return cache_ != nullptr; }
 
    private:
     KernelCache* cache_ = nullptr;
     std::string key_;
-    CUmodule module_ = nullptr;
+    Module module_;
   };
 
   KernelCache(CudaContext& cuda, ModuleLimits limits) : cuda_(cuda), order_(limits) {}
@@ -56,7 +62,7 @@ class KernelCache {
 
   CudaContext& cuda_;
   ModuleOrder order_;
-  std::map<std::string, CUmodule> modules_;
+  std::map<std::string, Module> modules_;
 };
 
 }  // namespace fairlead

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "base/check.h"
 #include "base/log.h"
+#include "decide/residency/kernel_width.h"
 #include "gpu/fence/block_ranges.h"
 #include "runtime/device_server/range_allocator.h"
 
@@ -61,6 +63,13 @@ Result<std::unique_ptr<KernelSession>> KernelSession::create(CudaContext& cuda, 
 std::size_t KernelSession::cublas_calls() const {
   return static_cast<std::size_t>(
       std::count_if(kernels_.begin(), kernels_.end(), [](const Kernel& kernel) { return kernel.product.has_value(); }));
+}
+
+std::uint64_t KernelSession::most_blocks() const {
+  if (cublas_calls() > 0) return std::numeric_limits<std::uint64_t>::max();
+  std::vector<std::uint64_t> blocks;
+  for (const KernelLaunch& launch : task_.kernels) blocks.push_back(blocks_of(launch.grid));
+  return most_blocks_at_once(dependencies(task_), blocks);
 }
 
 // A workspace is a temporary as any other, so that it is counted, makes room and stays within the tenant's addresses.

@@ -86,6 +86,10 @@ class KernelSession {
   // How many of the kernel's blocks the device holds together.
   std::uint64_t blocks_at_once(const Occupancy& occupancy, std::size_t kernel) const;
 
+  // Of its kernels that run at once, at most (residency/kernel_width.h). With cuBLAS, whose kernels are its own affair, the largest number.
+  // REQUIRES: no kernel launches others.
+  std::uint64_t most_blocks() const;
+
   const LaunchPlan& plan() const { return plan_; }
   bool has_graph() const { return graph_ != nullptr; }
   std::size_t cublas_calls() const;  // of one iteration

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "decide/residency/kernel_width.h"
 #include "gpu/fence/block_ranges.h"
 
 namespace fairlead {
@@ -96,6 +97,9 @@ Result<TaskSession> SessionLoader::load(TaskRegistration& registration) {
   if (!kernels) return fail(kernels.error());
   if (Status events = resources_.lanes.need_events((*kernels)->plan().events); !events) return fail(events.error());
   session.kernels = *std::move(kernels);
+  // Machine code may launch kernels itself: cudadevrt is linked into it.
+  const bool is_counted = std::ranges::none_of(session.modules, &KernelCache::Lease::is_binary);
+  if (is_counted) session.width_percent = width_percent(session.kernels->most_blocks(), sms_);
   return session;
 }
 

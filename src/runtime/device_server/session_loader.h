@@ -22,6 +22,7 @@ struct TaskSession {
   wire::RegisterSession frame;
   std::vector<UniqueFd> images;
   std::unique_ptr<TaskSession> replacement;  // that it becomes once no call of it runs
+  int width_percent = 100;                   // of the device's SMs that its kernels are on at once, at most
   DeviceObjects::RangeIndex range = 0;
   std::vector<wire::BoundObject> constants;
   bool busy = false;
@@ -45,7 +46,10 @@ class SessionLoader {
     Bytes device_bytes{0};     // for objects
   };
   SessionLoader(const CallResources& resources, TaskModules& modules, const Options& options)
-      : resources_(resources), modules_(modules), options_(options) {}
+      : resources_(resources),
+        modules_(modules),
+        options_(options),
+        sms_(Occupancy(resources.cuda).multiprocessors()) {}
 
   // Takes the registration's task. Errors name the module or kernel.
   Result<TaskSession> load(TaskRegistration& registration);
@@ -63,6 +67,7 @@ class SessionLoader {
   const CallResources resources_;
   TaskModules& modules_;
   const Options options_;
+  const std::uint64_t sms_;  // of the device
 };
 
 }  // namespace fairlead

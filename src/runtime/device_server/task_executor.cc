@@ -152,6 +152,7 @@ bool TaskExecutor::end_registration(TaskRegistration registration, const Status&
     return true;
   }
   if (session) {
+    ready.width_percent = static_cast<std::uint32_t>(session->width_percent);
     constants_.add(registration.frame, session->kernels->task());
     loader_.preload(registration.frame, *session, RequestId(++last_request_), running_.empty());
     session->constants = std::move(registration.frame.constants);

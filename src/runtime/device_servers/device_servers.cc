@@ -363,11 +363,20 @@ void DeviceServers::on(DeviceServer& server, wire::SessionReady& frame) {
   const auto found = sessions_.find(InstanceId(frame.session));
   if (found == sessions_.end()) return;
   DeviceSession& session = found->second;
+  if (session.server != &server) return;  // what a server says of others' sessions is not heard
   if (!frame.error.empty()) {
     return end_session(session.instance, frame.error, {"KernelTask.InvalidTask", frame.error});
   }
+  const int width_percent = frame.width_percent == 0 ? 100 : static_cast<int>(std::min(frame.width_percent, 100U));
+  if (width_percent > session.spec.most_width_percent) {
+    const std::string why = fmt::format(
+        "gpu:compute-percent is {}, and its kernels may be on {} % of the SMs at once: say {} or more, or leave it out",
+        session.spec.most_width_percent, width_percent, width_percent);
+    return end_session(session.instance, why, {"KernelTask.InvalidTask", why});
+  }
   server.view.phases.kernel_init += Duration(frame.init_ns);
   session.kernel_init += Duration(frame.init_ns);
+  pages_.sized(session.instance, server.number, width_percent);
   happens(server, &ServerLife::session_ready, session.instance);
 }
 

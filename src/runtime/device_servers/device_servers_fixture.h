@@ -193,6 +193,9 @@ class DeviceServersTest : public testing::Test {
     options.one_for_all = one_for_all;
     options.trial_patience = trial_patience_;
     options.idle_limit = idle_limit_;
+    options.pace.sized = [this](InstanceId instance, std::uint64_t server, int width_percent) {
+      sizes_[instance] = {server, width_percent};
+    };
     servers_.reset();
     servers_ = std::make_unique<DeviceServers>(
         io_, options, objects_,
@@ -242,7 +245,8 @@ class DeviceServersTest : public testing::Test {
                      .gpu = GpuId(1),
                      .tenant = tenant,
                      .task = std::move(spec),
-                     .environment = {{"SOFTGPU_HOME", home_ + "/gpu"}}});
+                     .environment = {{"SOFTGPU_HOME", home_ + "/gpu"}},
+                     .most_width_percent = most_width_percent_});
     return instance;
   }
   InstanceId ready(KernelTask task, const std::string& tenant = "default", const std::string& kernels = kKernels) {
@@ -293,8 +297,10 @@ class DeviceServersTest : public testing::Test {
   Duration trial_patience_ = 120s;
   boost::asio::io_context io_;
   MapOfObjects objects_{io_};
+  int most_width_percent_ = 100;  // of sessions that start
   std::map<InstanceId, int> nexts_;
-  std::set<InstanceId> busy_;  // they send a call as soon as they may
+  std::map<InstanceId, std::pair<std::uint64_t, int>> sizes_;  // the server, and per cent of the SMs
+  std::set<InstanceId> busy_;                                  // they send a call as soon as they may
   std::map<InvocationId, Answer> answers_;
   std::map<InstanceId, ExitInfo> gone_;
   std::function<void()> after_gone_;  // the next time that one is

@@ -49,6 +49,37 @@ TEST_F(DeviceServersTest, ATaskThatCannotBeLoadedDoesNotStart) {
   EXPECT_THAT(gone_[ready(affine(1))].init_failure.text, HasSubstr("there is no object w"));
 }
 
+// The software GPU has 80 SMs.
+TEST_F(DeviceServersTest, SaysOnHowMuchOfTheDeviceItsKernelsAre) {
+  objects_.put("w", floats(0, 0));
+  KernelTask wide = affine(2);
+  wide.kernels[1].grid = {4, 2, 1};
+  const InstanceId narrow = ready(affine(2));
+  const InstanceId wider = ready(wide, "another");
+  EXPECT_EQ(sizes_[narrow].second, 2) << "a block at a time, rounded up";
+  EXPECT_EQ(sizes_[wider].second, 10);
+  EXPECT_NE(sizes_[narrow].first, sizes_[wider].first) << "each tenant has its server";
+  wide.kernels[1].grid = {1, 1, 4000};
+  const InstanceId widest = ready(wide);
+  EXPECT_EQ(sizes_[widest].second, 100);
+  EXPECT_EQ(sizes_[widest].first, sizes_[narrow].first);
+}
+
+TEST_F(DeviceServersTest, ATaskThatIsWiderThanItsAuthorSaysDoesNotStart) {
+  objects_.put("w", floats(0, 0));
+  KernelTask task = affine(2);
+  task.kernels[1].grid = {8, 1, 1};
+  most_width_percent_ = 9;
+  const InstanceId refused = ready(task);
+  EXPECT_EQ(
+      gone_[refused].init_failure.text,
+      "gpu:compute-percent is 9, and its kernels may be on 10 % of the SMs at once: say 10 or more, or leave it out");
+  EXPECT_FALSE(sizes_.contains(refused));
+  most_width_percent_ = 10;
+  EXPECT_EQ(output(run(ready(affine(2)), with_x(floats(1)))), floats(2, 2));
+  EXPECT_FALSE(gone_.contains(ready(task)));
+}
+
 TEST_F(DeviceServersTest, ModulesOfOneNameAreToldApartByContent) {
   objects_.put("w", floats(0, 0));
   std::string other = kKernels;

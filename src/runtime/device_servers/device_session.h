@@ -27,6 +27,7 @@ struct SessionSpec {
   std::shared_ptr<const KernelTaskSpec> task;
   std::map<std::string, std::string> environment;  // of the server, when this is its first session
   bool whole_kernels = false;                      // they are not cut, whatever a device's quotas are
+  int most_width_percent = 100;                    // its kernels are not to be on more of the SMs at once
 };
 
 struct SessionUse {

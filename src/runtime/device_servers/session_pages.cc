@@ -28,6 +28,10 @@ void SessionPages::registered(InstanceId session, ServerProcess& process, bool w
   });
 }
 
+void SessionPages::sized(InstanceId session, std::uint64_t server, int width_percent) const {
+  if (pace_.sized) pace_.sized(session, server, width_percent);
+}
+
 void SessionPages::over(InstanceId session) {
   if (const auto number = numbers_.extract(session)) pace_.left(number.mapped());
 }

@@ -23,6 +23,9 @@ struct PaceCalls {
   using LetIn = std::function<void()>;
   std::function<void(InstanceId, std::uint64_t number, std::shared_ptr<wire::ShimPage>, LetIn)> came;
   std::function<void(std::uint64_t number)> left;
+  // The session's kernels are on so much of the device's SMs at once, at most; `server`: the number of the one that it is in. Again with
+  // each registration.
+  std::function<void(InstanceId, std::uint64_t server, int width_percent)> sized;
 };
 
 class SessionPages {
@@ -32,6 +35,7 @@ class SessionPages {
   // After its registration. Where no page is to be had the log says that it is not paced.
   // whole: its kernels are not to be cut.
   void registered(InstanceId session, ServerProcess& process, bool whole);
+  void sized(InstanceId session, std::uint64_t server, int width_percent) const;
   void over(InstanceId session);  // unknown: nothing happens
 
  private:
