@@ -2,6 +2,7 @@
 
 #include "cli/autoscale.h"
 #include "cli/develop.h"
+#include "cli/frames.h"
 #include "cli/published.h"
 #include "cli/usage.h"
 #include "cli/warm.h"
@@ -29,6 +30,7 @@ void add_all_commands(Cli& cli, Serve serve) {
   add_top(cli);
   add_dead_letters(cli);
   add_why(cli);
+  add_frames(cli);
   add_usage(cli);
   add_cluster(cli);
   add_object(cli);

@@ -11,6 +11,7 @@
 #include "edge/lambda/lambda_edge.h"
 #include "edge/lambda/lambda_outcome.h"
 #include "edge/metrics/metrics.h"
+#include "edge/native/frames.h"
 #include "edge/native/keys.h"
 #include "edge/native/native_edge.h"
 #include "edge/native/secrets.h"
@@ -19,7 +20,9 @@
 #include "edge/openfaas/openfaas_edge.h"
 #include "node/audit_log.h"
 #include "node/machine_name.h"
+#include "node/node_places.h"
 #include "node/node_warmth.h"
+#include "node/own_address.h"
 #include "node/peers/peers_edge.h"
 
 namespace fairlead {
@@ -31,17 +34,6 @@ void say_how_to_get_in(bool is_open, const std::string& state_dir) {
   spdlog::info("for AWS SDKs: export AWS_ACCESS_KEY_ID=$(sed -n 1p {}/operator-key)", folder);
   spdlog::info("for AWS SDKs: export AWS_SECRET_ACCESS_KEY=$(sed -n 2p {}/operator-key)", folder);
   spdlog::info("for fairlead and its SDK: export FAIRLEAD_ENDPOINT=unix:{}/operator.sock", folder);
-}
-
-// Where others reach this node, as far as that can be told: not of an address that stands for all, nor of a port that is yet to be chosen.
-std::string own_address(const ServeOptions& options) {
-  for (const std::string& address : options.listen) {
-    const auto endpoint = net::parse_endpoint(address);
-    if (!endpoint || endpoint->host == "0.0.0.0" || endpoint->host == "::") continue;
-    const char* const web = options.tls_certificate.empty() ? "http://" : "https://";
-    return address.starts_with("unix:") ? address : web + address;
-  }
-  return "";
 }
 
 // Who holds the bodies of those who call functions without a key: together, and no tenant.
@@ -133,8 +125,8 @@ Status FrontDoor::know_callers(const ServeOptions& options) {
 Status FrontDoor::add_edges(const ServeOptions& options) {
   NodeService& node = service();
   const auto more_metrics = [this](bool with_exemplars) {
-    std::string text = watching_.latencies->metrics(with_exemplars) + tracer_metrics(watching_.traces);
-    return cluster_ ? text + peer_metrics(*cluster_) : text;
+    const std::string of_peers = cluster_ ? peer_metrics(*cluster_) : "";
+    return watching_.latencies->metrics(with_exemplars) + tracer_metrics(watching_.traces) + of_peers;
   };
   const OpenfaasOptions openfaas{
       .calls = {.is_open = options.open_functions,
@@ -147,6 +139,7 @@ Status FrontDoor::add_edges(const ServeOptions& options) {
                   metrics_edge(node, more_metrics),
                   usage_edge(*watching_.usage),
                   warmth_edge([this] { return NodeWarmth(node_).views(); }, monotonic_now),
+                  frames_edge([this] { return NodePlaces(node_).devices(); }),
                   key_edge(*keys_, common_->elsewhere(), publish_),
                   secret_edge(common_->secrets(), common_->elsewhere(), wall_clock_ms),
                   console_edge(io_, node, {keys_->keyring(), node_.requests(), wall_clock_ms}),

@@ -143,6 +143,7 @@ class Node final : public NodeService {
 
  private:
   friend class NodeWarmth;  // node_warmth.h
+  friend class NodePlaces;  // node_places.h
   Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<FlowQueue> policy);
 
   Status open();

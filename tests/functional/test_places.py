@@ -13,6 +13,8 @@ from test_charges import calls_in
 from test_graphs import device_servers
 from test_shares import cli
 
+from bench import shares_cut
+
 WORK = {"kernels": 40, "rounds": 20_000}
 
 
@@ -126,6 +128,48 @@ def test_calls_of_kernel_tasks_wait_for_their_turns_as_programs_do(node):
     waited = share(node, "task")["gate_waits"]
     assert add(node, "task") == expected
     assert share(node, "task")["gate_waits"] == waited, "nobody has a quota any more"
+
+
+def frames(node):
+    """Of the only device; of none before somebody has a quota."""
+    told = json.loads(cli(node, "--json", "frames").stdout)
+    return told[0] if told else {"instances": [], "places": []}
+
+
+def most_at_once(device):
+    """Per cent of the SMs that were held at any one time, at most, and by how many instances."""
+    edges = sorted(edge for place in device["places"] for edge in
+                   ((-place["begin_us_ago"], 1, place["compute_percent"]), (-place["end_us_ago"], 0, -place["compute_percent"])))
+    held = count = 0
+    most = (0, 0)
+    for _, begins, width in edges:  # of two at one instant the end comes first
+        held, count = held + width, count + (1 if begins else -1)
+        most = max(most[0], held), max(most[1], count)
+    return most
+
+
+@pytest.mark.parametrize(("says", "width"), [({}, 10), ({"gpu:compute-percent": "100"}, 100)], ids=["fits", "alone"])
+def test_kernel_tasks_are_as_wide_as_their_kernels_unless_they_say_otherwise(start_node, tmp_path, says, width):
+    """Kernels of 8 blocks are on 8 of 80 SMs: on a device that is paced such tasks run beside each other."""
+    node = start_node("--slots", "8", gpu_environment={"SOFTGPU_MODE": "charge"})
+    names = [f"narrow-{i}" for i in range(4)]
+    for name in names:
+        node.deploy(name, shares_cut.task(tmp_path / name, 0.2, 10, 8), Timeout=60, Tags=says)  # 2 ms on its 8 SMs
+    node.deploy("reserved", VECTOR_ADD, Tags={"gpu:quota-request": "5"})
+    with shares_cut.Load(node, names) as load:
+        def are_sized():
+            sizes = {one["function"]: one["compute_percent"] for one in frames(node)["instances"]}
+            return all(sizes.get(name) == width for name in names)
+
+        eventually(are_sized, 60)
+        before = dict(load.calls)
+        eventually(lambda: all(load.calls[name] - before[name] > 20 for name in names), 60)
+        if width < 100:
+            eventually(lambda: most_at_once(frames(node))[1] >= 3, 60)
+        held, together = most_at_once(frames(node))
+        assert held <= 100
+        assert together == 1 or width < 100, "who is alone on the device is beside nobody"
+    assert not load.failed
 
 
 def test_a_device_server_that_ends_gives_its_places_back(node):

@@ -143,8 +143,8 @@ void LivePlaces::act(Instant now) {
         ++instance.revoked;
         instance.is_doubted = true;
         instance.unreported = Duration(0);  // the pacer has charged all of the time
+        if (instance.place) instance.place->is_revoked = true;
         end_place(now, instance, Duration::max());
-        if (!spans_.empty()) spans_.back().is_revoked = true;
         break;
     }
   }
