@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <ostream>
 
@@ -10,8 +11,10 @@
 #include "cli/profile_runs.h"
 #include "cli/waiting.h"
 #include "cli/zip_folder.h"
+#include "model/autoscale_tag.h"
 #include "model/egress_list.h"
 #include "model/function.h"
+#include "model/samples_tag.h"
 
 namespace fairlead::cli {
 namespace {
@@ -56,6 +59,19 @@ Result<Json> pairs(const std::vector<std::string>& texts, const std::string& fla
     map[text.substr(0, equals)] = text.substr(equals + 1);
   }
   return map;
+}
+
+// The node can call a kernel task with what it makes up. Nobody is asked where the author says himself what it gets, or that it is not scaled.
+bool can_be_measured_without_sample(const Options& options, const Json& tags) {
+  std::error_code error;
+  const std::filesystem::path folder = options.folder;
+  const bool is_kernel_task = !options.folder.empty() &&
+                              std::filesystem::is_regular_file(folder / "task.json", error) &&
+                              !std::filesystem::exists(folder / "bootstrap", error);
+  if (!is_kernel_task || !options.objective_ms || !options.sample.empty()) return false;
+  return std::ranges::none_of(tags.items(), [](const auto& tag) {
+    return tag.key() == kAutoscaleTag || tag.key() == kSamplesTag || excludes_autoscale(tag.key());
+  });
 }
 
 Result<Json> tags_of(const Options& options) {
@@ -186,7 +202,7 @@ int find_size(Cli& cli, const Options& options, const std::string& code) {
   if (!is_profiled(cli, options.name, code)) {
     auto payload = read_payload({.file = options.sample}, cli.in(), kMaxSyncPayloadBytes);
     if (!payload) return cli.report(payload.error());
-    if (!agrees_to_calls(cli, options.name, false, options.yes)) {
+    if (!agrees_to_calls(cli, options.name, Payloads::kOfAuthor, false, options.yes)) {
       cli.err() << fmt::format(
           "nothing was measured: {0} runs best effort until fairlead profile {0} --sample {1} --yes\n", options.name,
           options.sample);
@@ -214,6 +230,9 @@ int deploy_folder(Cli& cli, const Options& options, const Json& declared_configu
   if (!tags) return cli.report(tags.error());
   configuration = with_what_is_declared(declared_configuration, *configuration);
   tags = with_what_is_declared(declared_tags, *tags);
+  const bool is_asked = can_be_measured_without_sample(options, *tags);
+  const bool is_measured = is_asked && agrees_to_calls(cli, options.name, Payloads::kMadeUp, false, options.yes);
+  if (is_measured) (*tags)[std::string(kAutoscaleTag)] = "true";
   bool exists = false;
   Result<Json> function = [&]() -> Result<Json> {
     const Waiting waiting(cli, options.image.empty() ? "deploying " + options.folder : "pulling " + options.image);
@@ -230,6 +249,15 @@ int deploy_folder(Cli& cli, const Options& options, const Json& declared_configu
     if (!reserved) return cli.report(reserved.error());
   }
   print_result(cli, options, *function, !exists);
+  if (is_asked) {
+    cli.err() << (is_measured
+                      ? fmt::format("the node measures {0} and finds its share of a GPU\nnext: fairlead autoscale {0} "
+                                    "--explain\n",
+                                    options.name)
+                      : fmt::format("nothing was measured: {} runs best effort until it is deployed with --yes\n",
+                                    options.name));
+    return kOk;
+  }
   return options.objective_ms ? find_size(cli, options, function->value("CodeSha256", "")) : kOk;
 }
 
@@ -289,7 +317,8 @@ void add_share_options(CLI::App& command, Options& options) {
           ->check(CLI::Range(1, 100)));
   add(command
           .add_option("--gpu-compute", options.gpu_compute_percent,
-                      "Per cent of the multiprocessors that an instance may use, under --sharing mps [100]")
+                      "Per cent of the multiprocessors that an instance may use, under --sharing mps; of kernel tasks "
+                      "with --task-isolation fence too [100]")
           ->check(CLI::Range(1, 100)));
   add(command
           .add_option("--gpu-memory", options.gpu_memory_mib, "MiB of device memory one instance is expected to hold")
@@ -342,9 +371,11 @@ void add_deploy(Cli& cli) {
       ->allow_extra_args(false);
   command.add_option("--tag", options->tags, "Tag key=value; may be repeated")->allow_extra_args(false);
   add_share_options(command, *options);
-  const auto objective =
-      command.add_option("--objective-ms", options->objective_ms,
-                         "Wanted from arrival to answer; with --sample the node finds share and replicas");
+  const auto objective = command.add_option(
+      "--objective-ms", options->objective_ms,
+
+      "Wanted from arrival to answer; with --sample, and for kernel tasks without, the node finds share "
+      "and replicas");
   objective->check(CLI::Range(1, 3'600'000))->group("Share of a GPU");
   command
       .add_option("--sample", options->sample, "File with a payload to measure the function with; -: standard input")

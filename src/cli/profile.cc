@@ -36,16 +36,17 @@ int tell(Cli& cli, const Options& options, const Json& profile) {
 
 int run_profile(Cli& cli, const Options& options) {
   if (options.name.empty()) return cli.report({Errc::kInvalidArgument, "NAME is missing: which function?"});
-  if (options.sample.empty()) {
-    return cli.report({Errc::kInvalidArgument, "--sample is missing: a file with the payload that trials send"});
-  }
-  auto payload = read_payload({.file = options.sample}, cli.in(), kMaxSyncPayloadBytes);
+  const bool is_generated = options.sample.empty();  // the node says whether it can
+  auto payload =
+      is_generated ? Result<std::string>("") : read_payload({.file = options.sample}, cli.in(), kMaxSyncPayloadBytes);
   if (!payload) return cli.report(payload.error());
-  if (!agrees_to_calls(cli, options.name, options.grid, options.yes)) {
+  const Payloads payloads = is_generated ? Payloads::kMadeUp : Payloads::kOfAuthor;
+  if (!agrees_to_calls(cli, options.name, payloads, options.grid, options.yes)) {
     return cli.report({Errc::kInvalidArgument, "nothing was measured: say --yes"});
   }
   const auto profile = run_experiment(cli, {.function = options.name,
                                             .payload = *std::move(payload),
+                                            .is_generated = is_generated,
                                             .is_grid = options.grid,
                                             .trial_seconds = options.trial_seconds});
   if (!profile) return cli.report(profile.error());
@@ -104,7 +105,9 @@ void add_profile(Cli& cli) {
       "profile", "Measure what a function does on parts of a GPU: it is called again and again on this node",
       [&cli, options] { return run_profile(cli, *options); });
   profile.add_option("NAME", options->name, "Function");
-  profile.add_option("--sample", options->sample, "File with the payload that trials send; -: standard input");
+  profile.add_option(
+      "--sample", options->sample,
+      "File with the payload that trials send; -: standard input [of a kernel task: made up by the node]");
   profile.add_flag("--grid", options->grid, "Measure the paper's 35 rectangles, not only those that tell most");
   profile.add_flag("--yes,-y", options->yes, "Do not ask");
   profile.add_option("--trial-seconds", options->trial_seconds, "How long a trial measures [as long as it has to]")

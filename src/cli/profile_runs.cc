@@ -37,11 +37,12 @@ std::string native_path(const std::string& function, const std::string& suffix) 
   return "/fairlead/v1/functions/" + net::percent_encode(function) + suffix;
 }
 
-bool agrees_to_calls(Cli& cli, const std::string& function, bool is_grid, bool yes) {
+bool agrees_to_calls(Cli& cli, const std::string& function, Payloads payloads, bool is_grid, bool yes) {
   cli.err() << fmt::format(
-      "{} will be called again and again with this payload, a few seconds for each of {} trials; its answers are "
+      "{} will be called again and again with {}, a few seconds for each of {} trials; its answers are "
       "thrown away, and what it does otherwise is done each time.\n",
-      function, is_grid ? fmt::format("{}", kGridTrials) : fmt::format("at most {}", kGridTrials));
+      function, payloads == Payloads::kMadeUp ? "inputs that the node makes up" : "this payload",
+      is_grid ? fmt::format("{}", kGridTrials) : fmt::format("at most {}", kGridTrials));
   if (yes || ::isatty(STDIN_FILENO) == 0) return yes;
   cli.err() << "Go on? [y/N] " << std::flush;
   std::string answer;
@@ -53,6 +54,7 @@ Result<Json> run_experiment(Cli& cli, const ProfileRun& run) {
   const std::string path = native_path(run.function, "/profile");
   std::string query = fmt::format("?trial-seconds={}", run.trial_seconds);
   if (run.is_grid) query += "&grid=1";
+  if (run.is_generated) query += "&generated=1";
   const auto started = cli.node().send({.method = "POST", .target = path + query, .headers = {}, .body = run.payload});
   if (!started) return fail(started.error());
   std::size_t told = 0;

@@ -10,12 +10,14 @@ namespace fairlead::cli {
 struct ProfileRun {
   std::string function;
   std::string payload;
+  bool is_generated = false;  // instead, of a kernel task: what the node makes up
   bool is_grid = false;
   double trial_seconds = 0;
 };
 
 // The author is told before that the function will run many times. False: he was asked, and does not want it.
-bool agrees_to_calls(Cli& cli, const std::string& function, bool is_grid, bool yes);
+enum class Payloads { kOfAuthor, kMadeUp };
+bool agrees_to_calls(Cli& cli, const std::string& function, Payloads payloads, bool is_grid, bool yes);
 // Starts it and waits for its end; says each trial on stderr. The profile, as the node keeps it.
 Result<Json> run_experiment(Cli& cli, const ProfileRun& run);
 std::string profile_text(const Json& profile);

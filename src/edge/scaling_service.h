@@ -19,6 +19,7 @@ namespace fairlead {
 struct ProfileRequest {
   std::string function;
   std::string payload;                          // that every trial sends
+  bool is_generated = false;                    // instead, of a kernel task: what the node makes up
   std::vector<std::string> more_payloads = {};  // these after it, in turn
   bool is_grid = false;                         // the paper's 35 trials in place of those that tell most
   double trial_seconds = 0;                     // that a trial measures for; 0: as long as it has to

@@ -1,10 +1,22 @@
 #include "model/autoscale_tag.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "model/samples_tag.h"
 
 namespace fairlead {
+namespace {
+
+constexpr const char* kByHand[] = {"gpu:quota-request", "gpu:quota-limit", "gpu:compute-percent",
+                                   "gpu:replicas",      "gpu:pin",         "gpu:keep"};
+
+}  // namespace
+
+bool excludes_autoscale(std::string_view tag) {
+  return std::ranges::find(kByHand, tag) != std::end(kByHand);
+}
 
 Result<Autoscale> autoscale_of(const FunctionConfig& config) {
   const auto samples = samples_of(config);
@@ -21,8 +33,7 @@ Result<Autoscale> autoscale_of(const FunctionConfig& config) {
   }
   const std::string cause = tag != config.tags.end() ? fmt::format("tag {} is '{}'", kAutoscaleTag, value)
                                                      : fmt::format("tag {} is there", kSamplesTag);
-  for (const char* other :
-       {"gpu:quota-request", "gpu:quota-limit", "gpu:compute-percent", "gpu:replicas", "gpu:pin", "gpu:keep"}) {
+  for (const char* other : kByHand) {
     if (const auto set = config.tags.find(other); set != config.tags.end()) {
       return fail(Errc::kInvalidArgument,
                   "{} and {} is '{}'; the node finds shares and replicas: leave one of the two out", cause, other,

@@ -18,6 +18,9 @@ inline constexpr std::string_view kAutoscaleTag = "gpu:autoscale";
 
 enum class Autoscale { kOff, kOn, kPinned };
 
+// Whether the tag says by hand what the node would find.
+bool excludes_autoscale(std::string_view tag);
+
 // kInvalidArgument: another word, no objective, or a tag that contradicts it.
 Result<Autoscale> autoscale_of(const FunctionConfig& config);
 

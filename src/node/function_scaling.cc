@@ -43,11 +43,13 @@ FunctionScaling::FunctionScaling(boost::asio::io_context& io, Store& store, Func
   autoscaler_.set_measure([this](const FunctionRecord& record) { return measure(record); });
 }
 
-// Its author gave samples (tag gpu:samples): it is measured once, as soon as no other is. What failed is not tried again until its code is
-// another; where there was no room, or it was stopped, it is tried again.
+// Its author gave samples (tag gpu:samples), or it is a kernel task, which needs none: it is measured once, as soon as no other is. What
+// failed is not tried again until its code is another; where there was no room, or it was stopped, it is tried again.
 std::string FunctionScaling::measure(const FunctionRecord& record) {
   const auto samples = samples_of(record.config).value_or(std::nullopt);
-  if (!samples) return "";
+  const RegisteredFunction* const function = functions_.find(record.name);
+  const bool is_generated = !samples && function != nullptr && function->kernel_task && !function->is_pipeline();
+  if (!samples && !is_generated) return "";
   if (const auto status = profiler_.status(record.name); status && status->is_running) {
     return "it is being measured: " + status->doing;
   }
@@ -60,16 +62,20 @@ std::string FunctionScaling::measure(const FunctionRecord& record) {
   if (!is_due) return "measuring it failed: " + known.why + "; fairlead profile " + record.name + " measures it again";
   if (profiler_.is_running()) return "it is measured once the experiment that goes on has ended";
   known.again.reset();
-  const auto payloads = trial_samples(record, *samples);
-  if (!payloads) return known.why = payloads.error().message;
-  ProfileRequest request{.function = record.name, .payload = payloads->front()};
-  request.more_payloads.assign(payloads->begin() + 1, payloads->end());
+  ProfileRequest request{.function = record.name, .payload = "", .is_generated = is_generated};
+  if (!is_generated) {
+    const auto payloads = trial_samples(record, *samples);
+    if (!payloads) return known.why = payloads.error().message;
+    request.payload = payloads->front();
+    request.more_payloads.assign(payloads->begin() + 1, payloads->end());
+  }
   if (Status started = profiler_.start(request, has_widths_); !started) {
     known.again = monotonic_now() + kMeasureAgain;
     return known.why = started.error().message;
   }
-  spdlog::info("function {} is called again and again with its {} samples (tag {}) to measure it", record.name,
-               payloads->size(), kSamplesTag);
+  spdlog::info("function {} is called again and again to measure it, with {}", record.name,
+               is_generated ? "inputs that the node makes up"
+                            : fmt::format("its {} samples (tag {})", 1 + request.more_payloads.size(), kSamplesTag));
   known.why = kBegun;
   return "it is being measured";
 }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "model/autoscale_tag.h"
 #include "model/samples_tag.h"
+#include "node/generated_call.h"
 
 namespace fairlead {
 namespace {
@@ -17,6 +18,29 @@ constexpr std::size_t kMaxQuoted = 200;
 
 std::string trial_name(const std::string& function) {
   return function + kTrialMark + "trial";
+}
+
+Result<std::vector<std::string>> payloads_of(const ProfileRequest& request, const RegisteredFunction& function) {
+  if (function.is_pipeline()) {
+    return fail(Errc::kInvalidArgument,
+                "{} is a pipeline; its stages have slices of their own, so that no share of a GPU can be measured",
+                request.function);
+  }
+  if (request.is_generated && !function.kernel_task) {
+    return fail(
+        Errc::kInvalidArgument,
+        "{} is a program, and only its author knows what it takes: --sample is missing, a file with the payload "
+        "that trials send",
+        request.function);
+  }
+  if (request.is_generated) {
+    auto call = generated_call(function.kernel_task->spec->task);
+    if (!call) return fail(call.error());
+    return std::vector<std::string>{*std::move(call)};
+  }
+  std::vector<std::string> payloads{request.payload};
+  payloads.insert(payloads.end(), request.more_payloads.begin(), request.more_payloads.end());
+  return payloads;
 }
 
 std::string why_failed(const Result<Outcome>& outcome) {
@@ -38,7 +62,7 @@ Profiler::Profiler(boost::asio::io_context& io, FunctionControl& control, Functi
       measured_(std::move(measured)),
       timer_(io) {}
 
-FunctionRecord Profiler::trial_record(const FunctionRecord& record, const ProfilePoint& at) const {
+FunctionRecord Profiler::trial_record(const FunctionRecord& record, bool is_kernel_task, const ProfilePoint& at) {
   FunctionRecord trial = record;
   trial.name = trial_name(record.name);
   trial.seats.clear();
@@ -48,7 +72,7 @@ FunctionRecord Profiler::trial_record(const FunctionRecord& record, const Profil
   tags.erase("gpu:objective-ms");
   tags.erase(std::string(kSamplesTag));
   tags["gpu:quota-request"] = tags["gpu:quota-limit"] = std::to_string(at.quota_percent);
-  tags["gpu:compute-percent"] = std::to_string(at.width_percent);
+  if (!is_kernel_task) tags["gpu:compute-percent"] = std::to_string(at.width_percent);  // it is as wide as it is
   tags["gpu:replicas"] = "1:1";
   return trial;
 }
@@ -57,14 +81,16 @@ FunctionRecord Profiler::trial_record(const FunctionRecord& record, const Profil
 Result<ExperimentSettings> Profiler::settings_for(const ProfileRequest& request, const RegisteredFunction& function,
                                                   bool has_widths) {
   const GpuSettings gpu = gpu_settings(function.record.config).value_or(GpuSettings());
-  ExperimentSettings settings{.is_grid = request.is_grid, .has_widths = has_widths};
+  const bool is_kernel_task = function.kernel_task != nullptr;
+  ExperimentSettings settings{.is_grid = request.is_grid, .has_widths = has_widths && !is_kernel_task};
   if (gpu.objective_ms) settings.terms.objective = std::chrono::milliseconds(*gpu.objective_ms);
   settings.said_memory = settings.terms.memory = gpu.share.memory.value_or(Bytes(0));
   if (request.trial_seconds > 0) settings.least = settings.most = from_seconds(request.trial_seconds);
   Status admitted;
   for (const int quota : kQuotas) {
-    FunctionRecord record = trial_record(function.record, {.width_percent = 100, .quota_percent = quota});
-    admitted = control_.shares().admit(record, false);
+    FunctionRecord record =
+        trial_record(function.record, is_kernel_task, {.width_percent = 100, .quota_percent = quota});
+    admitted = control_.shares().admit(record, is_kernel_task);
     control_.shares().release(record.name);
     if (!admitted) continue;
     settings.most_quota = quota;
@@ -92,21 +118,15 @@ Status Profiler::start(const ProfileRequest& request, bool has_widths) {
         "stop {}",
         request.function, running_->experiment.doing(), request.function);
   }
-  if ((*function)->kernel_task) {
-    return fail(
-        Errc::kInvalidArgument,
-        "{} is a kernel task; its calls run in a device server, whose time is not paced, so that no share of it "
-        "can be measured",
-        request.function);
-  }
+  auto payloads = payloads_of(request, **function);
+  if (!payloads) return fail(payloads.error());
   auto settings = settings_for(request, **function, has_widths);
   if (!settings) return fail(settings.error());
   running_.emplace(Running{.record = (*function)->record,
-                           .payloads = {request.payload},
+                           .kernel_task = (*function)->kernel_task,
+                           .payloads = *std::move(payloads),
                            .experiment = ProfileExperiment(*settings),
                            .device = ""});
-  std::vector<std::string>& payloads = running_->payloads;
-  payloads.insert(payloads.end(), request.more_payloads.begin(), request.more_payloads.end());
   spdlog::info("experiment on function {}: up to {} trials, at most {} % of a GPU's time", request.function,
                running_->experiment.most_trials(), settings->most_quota);
   next_trial();
@@ -147,8 +167,8 @@ Status Profiler::begin_trial(const ProfilePoint& at) {
   if (now == nullptr || now->record.revision_id != running_->record.revision_id) {
     return fail(Errc::kConflict, "function {} was changed or deleted meanwhile", running_->record.name);
   }
-  const FunctionRecord record = trial_record(running_->record, at);
-  if (Status added = control_.add_trial(record, nullptr); !added) return added;
+  const FunctionRecord record = trial_record(running_->record, running_->kernel_task != nullptr, at);
+  if (Status added = control_.add_trial(record, running_->kernel_task); !added) return added;
   running_->has_trial = true;
   running_->trial = ++trials_;
   const auto share = control_.shares().entry(record.name);
@@ -168,6 +188,7 @@ void Profiler::finish() {
   if (std::exchange(running_->is_over, true)) return;
   timer_.cancel();
   running_->payloads.clear();
+  running_->kernel_task.reset();
   const ProfileExperiment& experiment = running_->experiment;
   if (!experiment.failed().empty()) {
     spdlog::warn("experiment on function {} ended after {} trials: {}", running_->record.name,

@@ -49,7 +49,8 @@ class Profiler {
 
  private:
   struct Running {
-    FunctionRecord record;              // of the function, when it began
+    FunctionRecord record;  // of the function, when it began
+    std::shared_ptr<const BundledTask> kernel_task;
     std::vector<std::string> payloads;  // at least one; sent in turn
     std::size_t next_payload = 0;
     ProfileExperiment experiment;
@@ -62,7 +63,7 @@ class Profiler {
 
   Result<ExperimentSettings> settings_for(const ProfileRequest& request, const RegisteredFunction& function,
                                           bool has_widths);
-  FunctionRecord trial_record(const FunctionRecord& record, const ProfilePoint& at) const;
+  static FunctionRecord trial_record(const FunctionRecord& record, bool is_kernel_task, const ProfilePoint& at);
   void next_trial();
   Status begin_trial(const ProfilePoint& at);
   void end_trial();

@@ -5,7 +5,9 @@ import threading
 import time
 
 from conftest import MISBEHAVE, eventually
-from test_profiles import cli
+from test_profiles import CHARGE, cli
+
+from bench import shares_cut
 
 SLEEP = json.dumps({"do": "sleep", "seconds": 0.05})
 
@@ -64,6 +66,23 @@ def test_an_objective_and_a_sample_are_all_that_an_author_says(start_node):
     calls = node.status()["counters"]["completed"]
     assert deploy(node, "f").returncode == 0
     assert node.status()["counters"]["completed"] <= calls + 5, "what is known is not measured again"
+
+
+def test_of_a_kernel_task_an_author_says_an_objective_and_nothing_else(start_node, tmp_path):
+    node = start_node(gpu_environment=CHARGE)
+    folder = shares_cut.task(tmp_path / "task", 4, 5, 80)  # 20 ms a call
+    deployed = cli(node, "deploy", "task", folder, "--objective-ms", "400")
+    assert deployed.returncode == 0 and "nothing was measured: task runs best effort until it is deployed with --yes" in deployed.stderr
+    by_hand = cli(node, "deploy", "task", folder, "--objective-ms", "400", "--gpu-request", "20", "--yes")
+    assert by_hand.returncode == 0, by_hand.stderr
+    assert cli(node, "remove", "task").returncode == 0
+    deployed = cli(node, "deploy", "task", folder, "--objective-ms", "400", "--yes")
+    assert deployed.returncode == 0 and "with inputs that the node makes up" in deployed.stderr, deployed.stderr
+    eventually(lambda: scaling(node, "task").get("state") == "scaled", 300)
+    found = scaling(node, "task")
+    assert found["width_percent"] == 100 and found["rate_per_s"] > 0, found
+    assert node.invoke("task", "{}")[0] == 200
+    eventually(lambda: scaling(node, "task")["ready"] >= 1)
 
 
 def test_without_a_payload_it_is_said_and_nothing_is_measured(start_node):

@@ -7,6 +7,8 @@ import subprocess
 import pytest
 from conftest import BUILD, MISBEHAVE, eventually
 
+from bench import shares_cut
+
 CALL = json.dumps({"do": "sleep", "seconds": 0.02})
 
 
@@ -76,6 +78,25 @@ def test_a_profile_is_kept_over_a_restart_and_goes_to_another_node(start_node, t
     assert status == 400 and b"function must be a string" in body
     again.call("DELETE", "/2015-03-31/functions/copy")
     assert cli(again, "profile", "show", "copy").returncode != 0
+
+
+CHARGE = {"SOFTGPU_MODE": "charge"}
+
+
+def test_a_kernel_task_is_measured_without_a_sample(start_node, tmp_path):
+    node = start_node(gpu_environment=CHARGE)
+    node.deploy("task", shares_cut.task(tmp_path / "task", 4, 5, 80))  # 20 ms a call
+    measured = cli(node, "--json", "profile", "task", "--yes", "--grid", "--trial-seconds", "2")  # a limit is of each second
+    assert measured.returncode == 0, measured.stderr
+    trials = json.loads(measured.stdout)["trials"]
+    rates = {trial["quota_percent"]: trial["rate_per_s"] for trial in trials}
+    assert all(trial["width_percent"] == 100 for trial in trials) and len(rates) >= 2, trials
+    assert 0 < min(rates.values()) and max(rates.values()) < 55, "it took no less than what its kernels take"
+    assert rates[min(rates)] < 0.9 * rates[max(rates)], "less of the time is less work"
+    eventually(lambda: is_clean(node))
+    node.deploy("program", MISBEHAVE)
+    refused = cli(node, "profile", "program", "--yes")
+    assert refused.returncode != 0 and "--sample is missing" in refused.stderr
 
 
 def test_a_node_that_ends_during_an_experiment_leaves_nothing(start_node):

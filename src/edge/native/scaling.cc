@@ -102,6 +102,7 @@ void start(NodeService& node, RouteCall call) {
   if (!seconds) return respond_error(std::move(call.exchange), seconds.error());
   Status started = node.scaling().start_profile({.function = *name,
                                                  .payload = std::string(call.exchange.request().body()),
+                                                 .is_generated = has_query(call.target, "generated"),
                                                  .is_grid = has_query(call.target, "grid"),
                                                  .trial_seconds = *seconds});
   if (!started) return respond_error(std::move(call.exchange), started.error());
