@@ -72,6 +72,29 @@ Autoscale wanted_by(const FunctionRecord& record) {
   return autoscale_of(record.config).value_or(Autoscale::kOff);
 }
 
+// On each device, of instances that were last used before then.
+std::map<GpuId, std::size_t> idle_seats(const std::vector<InstanceView>& instances, Instant before) {
+  std::map<GpuId, std::size_t> idle;
+  for (const InstanceView& one : instances) {
+    if (one.entitled && one.state == InstanceState::kIdle && one.last_used <= before) ++idle[one.gpu];
+  }
+  return idle;
+}
+
+ShareBook::Seats ready_seats(const std::vector<InstanceView>& instances) {
+  ShareBook::Seats ready;
+  for (const InstanceView& one : instances) {
+    if (one.entitled && one.state != InstanceState::kStarting) ready.push_back(one.gpu);
+  }
+  return ready;
+}
+
+std::map<GpuId, DeviceRoom> rooms(const std::vector<GpuId>& serving, Bytes memory, std::size_t clients) {
+  std::map<GpuId, DeviceRoom> devices;
+  for (const GpuId gpu : serving) devices[gpu] = {.memory = memory, .clients = clients};
+  return devices;
+}
+
 }  // namespace
 
 Autoscaler::Autoscaler(boost::asio::io_context& io, CoreDriver& driver, FunctionControl& control, Functions& functions,
@@ -136,6 +159,7 @@ void Autoscaler::tick() {
     const Sight seen = sight();
     look_at_devices(seen);
     for (const std::string& name : names) look_at(name, seen, false);
+    empty_a_device(seen.now);
     const Sight now = sight();  // after what was decided
     for (auto& [name, scaled] : scaled_) write_books(name, scaled, now);
   }
@@ -185,8 +209,8 @@ void Autoscaler::refresh(const RegisteredFunction& function, Scaled& scaled) {
   scaled.wanted = wanted_by(function.record);
   scaled.scaler.reset();
   const FunctionProfile* const profile = profile_of_(function.record);
-  if (function.kernel_task) {
-    scaled.lacking = "it is a kernel task, whose calls run in a device server that is not paced";
+  if (function.is_pipeline()) {
+    scaled.lacking = "it is a pipeline, whose stages have slices of their own";
     return;
   }
   if (profile == nullptr) {
@@ -196,11 +220,13 @@ void Autoscaler::refresh(const RegisteredFunction& function, Scaled& scaled) {
   }
   const GpuSettings gpu = gpu_settings(function.record.config).value_or(GpuSettings());
   scaled.terms = {.objective = std::chrono::milliseconds(gpu.objective_ms.value_or(0)),
-                  .memory = gpu.share.memory.value_or(profile->memory()),
+                  // Sessions of a kernel task share its constants, so what one of them sees is not what one more takes.
+                  .memory = gpu.share.memory.value_or(function.kernel_task ? Bytes(0) : profile->memory()),
                   .device_memory = device_memory_(),
                   .device_clients = 0};
   const ThroughputModel model{profile->fixed_ms, profile->work_ms, profile->saturation_percent};
-  ScalerSettings settings{.terms = scaled.terms, .sizes = sizes_on_node(model, options_.has_widths, kMostQuota)};
+  ScalerSettings settings{.terms = scaled.terms,
+                          .sizes = sizes_on_node(model, options_.has_widths && !function.kernel_task, kMostQuota)};
   settings.return_time = return_time(scaled.terms.memory);
   settings.cold_start = kStart;
   settings.burst = options_.ahead;
@@ -255,7 +281,7 @@ void Autoscaler::look_at(const std::string& name, const Sight& sight, bool is_ev
   // Pinned seats stay: nothing here would ask for them again.
   const unsigned failed = driver_.core().seat_starts(function->flow).failed;
   if (scaled.wanted != Autoscale::kPinned && scaled.backoff.note(sight.now, failed)) {
-    return give_back_unstarted(*function, scaled, sight);
+    return give_back(name, scaled, ready_seats(sight.instances(function->flow)), scaled.backoff.why());
   }
   leave_lost_devices(name, scaled, sight);
   const ScalerView view = view_of(*function, scaled, sight);
@@ -298,14 +324,6 @@ void Autoscaler::give_back(const std::string& name, Scaled& scaled, ShareBook::S
   made.rejected.push_back(why);
   spdlog::warn("function {} gives {} seats back: {}", name, given, why);
   note(scaled, std::move(made));
-}
-
-void Autoscaler::give_back_unstarted(const RegisteredFunction& function, Scaled& scaled, const Sight& sight) {
-  ShareBook::Seats ready;
-  for (const InstanceView& one : sight.instances(function.flow)) {
-    if (one.entitled && one.state != InstanceState::kStarting) ready.push_back(one.gpu);
-  }
-  give_back(function.record.name, scaled, std::move(ready), scaled.backoff.why());
 }
 
 ScalerView Autoscaler::view_of(const RegisteredFunction& function, const Scaled& scaled, const Sight& sight) const {
@@ -363,40 +381,58 @@ SpareRoom Autoscaler::spare_room(const Scaled& asks, const ScalerView& view, con
   return room;
 }
 
-// Of a function, with those that may move: idle, where `is_movable` at all.
-void Autoscaler::add_seats(const std::string& name, const RegisteredFunction& function, const Sight& sight,
-                           bool is_movable, std::vector<SeatTaken>& taken) {
-  const auto share = control_.shares().entry(name);
-  if (!share || share->seats.empty()) return;
-  std::map<GpuId, std::size_t> idle;
-  for (const InstanceView& one : sight.instances(function.flow)) {
-    if (one.entitled && one.state == InstanceState::kIdle) ++idle[one.gpu];
+std::vector<SeatTaken> Autoscaler::seats_taken(const Sight& sight, const std::string& but, Duration idle_for) const {
+  std::vector<SeatTaken> taken;
+  const auto add_seats = [&](const std::string& name, FlowId flow, std::optional<Duration> idle) {
+    const auto share = control_.shares().entry(name);
+    if (!share || share->seats.empty()) return;
+    std::map<GpuId, std::size_t> movable =
+        idle ? idle_seats(sight.instances(flow), sight.now - *idle) : std::map<GpuId, std::size_t>();
+    for (const GpuId gpu : share->seats) {
+      const bool may_move = movable[gpu] > 0;
+      if (may_move) --movable[gpu];
+      taken.push_back({name, control_.shares().paced(name, flow, true), gpu, may_move});
+    }
+  };
+  for (const auto& [name, known] : functions_.all()) {
+    const auto scales = scaled_.find(name);
+    const bool is_scaled = scales != scaled_.end() && scales->second.scaler && scales->second.wanted == Autoscale::kOn;
+    const bool may_move = is_scaled && name != but && !functions_.is_changing(name);
+    add_seats(name, known.flow, may_move ? std::optional(idle_for) : std::nullopt);
   }
-  for (const GpuId gpu : share->seats) {
-    const bool may_move = is_movable && idle[gpu] > 0;
-    if (may_move) --idle[gpu];
-    taken.push_back({name, control_.shares().paced(name, function.flow, true), gpu, may_move});
+  for (const auto& [version, known] : functions_.versions()) add_seats(version, known.flow, std::nullopt);
+  return taken;
+}
+
+// Looked for once in a while: nobody waits for it.
+void Autoscaler::empty_a_device(Instant now) {
+  if (served_.size() < 2 || now - placed_.emptied_at < options_.empties_every) return;
+  placed_.emptied_at = now;
+  const Sight seen = sight();
+  const auto plan = plan_emptying(rooms(seen.serving, device_memory_(), options_.has_widths ? options_.pool : 0),
+                                  seats_taken(seen, "", options_.settled));
+  for (const SeatMove& move : plan) {
+    if (move_seat(move, fmt::format("all on GPU {} are idle and find room elsewhere", move.from.value()))) continue;
+    // What was to be empty is not, so the others stay. The books know what plans do not see, and will know it for a while.
+    placed_.emptied_at = now + kMovesInVain;
+    return;
   }
 }
 
-// True: it sits there now.
-bool Autoscaler::move_seat(const SeatMove& move, const Sight& sight) {
+// True: it sits there now. The new seat is taken before the old one is given up, which others may want.
+bool Autoscaler::move_seat(const SeatMove& move, const std::string& why) {
   const auto share = control_.shares().entry(move.function);
   Scaled& scaled = scaled_.at(move.function);
   Shares::Wanted wanted{.kept = share->seats, .more = 1, .serving = {move.to}};
-  const auto seat = std::find(wanted.kept.begin(), wanted.kept.end(), move.from);
-  if (seat == wanted.kept.end()) return false;
-  wanted.kept.erase(seat);
+  if (std::ranges::find(wanted.kept, move.from) == wanted.kept.end()) return false;
   const auto placed = control_.scale(move.function, scaled.share(), wanted);
-  if (placed.added.empty()) {  // somebody else was there first: back
-    wanted.serving = {move.from};
-    control_.scale(move.function, scaled.share(), wanted);
-    return false;
-  }
-  ScalingNote made{.at_ms = wall_clock_ms(), .saw = "another function has no room, and an instance here is idle"};
+  if (placed.added.empty()) return false;  // somebody else was there first
+  wanted = {.kept = control_.shares().entry(move.function)->seats, .more = 0, .serving = {}};
+  if (const auto seat = std::ranges::find(wanted.kept, move.from); seat != wanted.kept.end()) wanted.kept.erase(seat);
+  control_.scale(move.function, scaled.share(), wanted);
+  ScalingNote made{.at_ms = wall_clock_ms(), .saw = why};
   made.did.push_back(fmt::format("its seat moves from GPU {} to GPU {}", move.from.value(), move.to.value()));
   note(scaled, std::move(made));
-  placed_.moved_at = sight.now;
   return true;
 }
 
@@ -405,21 +441,13 @@ std::vector<GpuId> Autoscaler::make_room(const RegisteredFunction& function, Sca
                                          ScalingNote& made) {
   const std::string& name = function.record.name;
   if (sight.now - placed_.moved_at < kMovesEvery && placed_.moved_at != Instant()) return {};
-  std::map<GpuId, DeviceRoom> devices;
-  for (const GpuId gpu : sight.serving) {
-    devices[gpu] = {.memory = scaled.terms.device_memory, .clients = options_.has_widths ? options_.pool : 0};
-  }
-  std::vector<SeatTaken> taken;
-  for (const auto& [other, known] : functions_.all()) {
-    const auto scales = scaled_.find(other);
-    const bool is_scaled = scales != scaled_.end() && scales->second.scaler && scales->second.wanted == Autoscale::kOn;
-    add_seats(other, known, sight, is_scaled && other != name && !functions_.is_changing(other), taken);
-  }
-  for (const auto& [version, known] : functions_.versions()) add_seats(version, known, sight, false, taken);
-  const auto plan = plan_room(devices, taken, control_.shares().paced(name, function.flow, true));
+  const auto plan =
+      plan_room(rooms(sight.serving, scaled.terms.device_memory, options_.has_widths ? options_.pool : 0),
+                seats_taken(sight, name, Duration(0)), control_.shares().paced(name, function.flow, true));
   if (!plan) return {};
   for (const SeatMove& move : plan->moves) {
-    if (!move_seat(move, sight)) return {};
+    if (!move_seat(move, "another function has no room, and an instance here is idle")) return {};
+    placed_.moved_at = sight.now;
     made.did.push_back(fmt::format("the seat of an idle instance of another function moves from GPU {} to GPU {}",
                                    move.from.value(), move.to.value()));
   }

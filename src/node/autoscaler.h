@@ -16,6 +16,9 @@
 // Where no device has room for a seat that is needed, at most two seats whose instances are idle go to another device (decide/packing/room_plan.h),
 // at most every 5 s: the instance parks where it is, and another starts, or is unparked, where its seat is now.
 //
+// A device that nobody needs is emptied: where all of its seats are of idle instances that may move, have been idle for `settled`, and find room on
+// devices in use, at the price of a start each, they go there, at most every minute. The instances park, and stop as any that are too many.
+//
 // Where no seat can be used, none is held: without a profile all are given back, and those whose instances do not start (start_backoff.h).
 //
 // Threads: everything on the io_context's thread.
@@ -51,6 +54,8 @@ class Autoscaler {
     Duration keep = std::chrono::minutes(10);  // nothing is called for as long: no seat stays
     double ahead = 0;                          // spares for as many times the usual rate; 0: none starts ahead of need
     std::size_t pool = 32;                     // instances of a device: spares leave room in it
+    Duration settled = std::chrono::seconds(30);        // idle for as long: a seat may move to empty a device
+    Duration empties_every = std::chrono::seconds(60);  // how often a device is looked for that can be emptied
   };
   // Of this function's code, on a device that the node has; null: nothing was measured. Valid until anything is measured.
   using ProfileOf = std::function<const FunctionProfile*(const FunctionRecord&)>;
@@ -120,7 +125,6 @@ class Autoscaler {
   void look_at_devices(const Sight& sight);
   void leave_lost_devices(const std::string& name, Scaled& scaled, const Sight& sight);
   void give_back(const std::string& name, Scaled& scaled, ShareBook::Seats kept, const std::string& why);
-  void give_back_unstarted(const RegisteredFunction& function, Scaled& scaled, const Sight& sight);
   ScalerView view_of(const RegisteredFunction& function, const Scaled& scaled, const Sight& sight) const;
   void carry_out(const RegisteredFunction& function, Scaled& scaled, ScalingDecision decision, const ScalerView& view,
                  const Sight& sight);
@@ -128,9 +132,10 @@ class Autoscaler {
   SpareRoom spare_room(const Scaled& asks, const ScalerView& view, const Sight& sight) const;
   std::vector<GpuId> make_room(const RegisteredFunction& function, Scaled& scaled, const Sight& sight,
                                ScalingNote& made);
-  bool move_seat(const SeatMove& move, const Sight& sight);
-  void add_seats(const std::string& name, const RegisteredFunction& function, const Sight& sight, bool is_movable,
-                 std::vector<SeatTaken>& taken);
+  bool move_seat(const SeatMove& move, const std::string& why);
+  // Who sits where, and may move: those of scaled functions but `but` whose instances have been idle for `idle_for`.
+  std::vector<SeatTaken> seats_taken(const Sight& sight, const std::string& but, Duration idle_for) const;
+  void empty_a_device(Instant now);
   void note(Scaled& scaled, ScalingNote note) const;
   void write_books(const std::string& name, Scaled& scaled, const Sight& sight);
   ScalingStatus status_of(const std::string& name, const Scaled& scaled, const Sight& sight) const;
@@ -149,7 +154,8 @@ class Autoscaler {
   std::map<std::string, Scaled> scaled_;
   struct Placed {
     PlacementLog log;
-    Instant moved_at{};  // the last time that seats were moved to make room
+    Instant moved_at{};    // the last time that seats were moved to make room
+    Instant emptied_at{};  // the last time that a device was looked for that can be emptied
   };
   Placed placed_;
 };

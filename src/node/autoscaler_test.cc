@@ -303,6 +303,23 @@ TEST_F(MovesTest, WhoIsIdleMakesRoomForWhoNeedsIt) {
   EXPECT_THAT(all_did("narrow"), testing::Contains("its seat moves from GPU 2 to GPU 1"));
 }
 
+// On GPU 1 is one by hand, and on GPU 2 an idle one that has room beside it.
+TEST_F(MovesTest, AGpuThatNobodyNeedsIsEmptied) {
+  EXPECT_EQ(control.shares().entry("byhand")->seats, ShareBook::Seats{GpuId(1)});
+  scaler.start({.has_widths = true, .settled = Duration(0), .empties_every = Duration(0)});
+  until([&] { return control.shares().entry("narrow")->seats == ShareBook::Seats{GpuId(1)}; });
+  EXPECT_THAT(all_did("narrow"), testing::Contains("its seat moves from GPU 2 to GPU 1"));
+  const auto decisions = scaler.status("narrow")->notes;
+  EXPECT_TRUE(std::ranges::any_of(
+      decisions, [](const ScalingNote& note) { return note.saw == "all on GPU 2 are idle and find room elsewhere"; }));
+}
+
+TEST_F(MovesTest, AGpuWhoseInstancesWereUsedJustNowIsNot) {
+  scaler.start({.has_widths = true, .settled = std::chrono::hours(1), .empties_every = Duration(0)});
+  for (int tick = 0; tick < 5; ++tick) io.run_one();
+  EXPECT_EQ(control.shares().entry("narrow")->seats, ShareBook::Seats{GpuId(2)});
+}
+
 TEST_F(AutoscalerTest, AFunctionThatWasRemovedIsForgotten) {
   add({{"gpu:autoscale", "true"}, {"gpu:objective-ms", "100"}});
   seen();

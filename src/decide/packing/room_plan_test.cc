@@ -47,6 +47,33 @@ TEST(RoomPlan, SeatsThatDoNotFitTheirDeviceAnyMoreMakeNoPlan) {
       << "on a device that is not there";
 }
 
+TEST(PlanEmptying, TheDeviceWithTheLeastOnItIsEmptied) {
+  EXPECT_THAT(plan_emptying(devices(2), {seat("a", 100, 50, 1, true), seat("b", 100, 30, 2, true)}),
+              ElementsAre(SeatMove{"b", GpuId(2), GpuId(1)}));
+  EXPECT_THAT(plan_emptying(devices(2), {seat("a", 100, 30, 1, true), seat("b", 100, 50, 2, true)}),
+              ElementsAre(SeatMove{"a", GpuId(1), GpuId(2)}));
+}
+
+TEST(PlanEmptying, WhoRunsKeepsItsDevice) {
+  EXPECT_THAT(plan_emptying(devices(2), {seat("a", 100, 50, 1, true), seat("runs", 100, 10, 2, false),
+                                         seat("b", 100, 10, 2, true)}),
+              ElementsAre(SeatMove{"a", GpuId(1), GpuId(2)}));
+  EXPECT_TRUE(plan_emptying(devices(2), {seat("runs", 100, 50, 1, false), seat("too", 100, 30, 2, false)}).empty());
+}
+
+TEST(PlanEmptying, NobodyGoesToADeviceThatIsEmptyOrHasNoRoom) {
+  EXPECT_TRUE(plan_emptying(devices(3), {seat("a", 100, 50, 1, true)}).empty());
+  EXPECT_TRUE(plan_emptying(devices(2), {seat("a", 100, 60, 1, true), seat("b", 100, 50, 2, true)}).empty());
+}
+
+TEST(PlanEmptying, MovesThatCostMoreThanADeviceAreNotMade) {
+  std::vector<SeatTaken> seats{seat("holds", 100, 40, 1, false)};
+  for (int i = 0; i < 4; ++i) seats.push_back(seat("f", 100, 5, 2, true));
+  EXPECT_EQ(plan_emptying(devices(2), seats).size(), 4u);
+  seats.push_back(seat("f", 100, 5, 2, true));
+  EXPECT_TRUE(plan_emptying(devices(2), seats).empty()) << "five fifths of a device";
+}
+
 bool fits(const std::vector<SeatTaken>& seats, GpuId gpu, const PacedShare* more) {
   Admission admission({.clients = 0});
   std::vector<PacedShare> shares;
