@@ -61,15 +61,18 @@ Result<Json> pairs(const std::vector<std::string>& texts, const std::string& fla
   return map;
 }
 
-// The node can call a kernel task with what it makes up. Nobody is asked where the author says himself what it gets, or that it is not scaled.
-bool can_be_measured_without_sample(const Options& options, const Json& tags) {
+// The node can call a kernel task with what it makes up.
+bool is_kernel_task(const Options& options) {
+  if (options.folder.empty()) return false;
   std::error_code error;
   const std::filesystem::path folder = options.folder;
-  const bool is_kernel_task = !options.folder.empty() &&
-                              std::filesystem::is_regular_file(folder / "task.json", error) &&
-                              !std::filesystem::exists(folder / "bootstrap", error);
-  if (!is_kernel_task || !options.objective_ms || !options.sample.empty()) return false;
-  return std::ranges::none_of(tags.items(), [](const auto& tag) {
+  const auto has = [&](const char* name) { return std::filesystem::exists(folder / name, error); };
+  return has("task.json") && !has("bootstrap") && !has("pipeline.json");
+}
+
+// Whether tags say already what a function gets, or how that is found.
+bool is_settled(const Json& tags) {
+  return std::ranges::any_of(tags.items(), [](const auto& tag) {
     return tag.key() == kAutoscaleTag || tag.key() == kSamplesTag || excludes_autoscale(tag.key());
   });
 }
@@ -85,7 +88,8 @@ Result<Json> tags_of(const Options& options) {
   set("gpu:quota-request", options.gpu_request_percent);
   set("gpu:quota-limit", options.gpu_limit_percent);
   set("gpu:objective-ms", options.objective_ms);
-  if (options.objective_ms && !options.sample.empty()) (*tags)["gpu:autoscale"] = "true";
+  // The node would measure a kernel task by itself: it is told once the sample was used.
+  if (options.objective_ms && !options.sample.empty() && !is_kernel_task(options)) (*tags)["gpu:autoscale"] = "true";
   if (options.replicas) (*tags)["gpu:replicas"] = *options.replicas;
   if (options.weight) (*tags)["gpu:weight"] = fmt::format("{}", *options.weight);
   if (options.contract) (*tags)[kContractTag] = *options.contract;
@@ -141,12 +145,15 @@ Result<Json> create(NodeClient& node, const Options& options, const Json& code, 
   return node.call("POST", "/2015-03-31/functions", body);
 }
 
+std::string path_of_tags(const std::string& function) {
+  return "/2017-03-31/tags/" + net::percent_encode(function_arn(function));
+}
+
 Result<Json> update(NodeClient& node, const Options& options, const Json& code, const Json& configuration,
                     const Json& tags) {
   // Code last: the rest is checked before anything changes, a share may be refused, and the new code then starts with it.
   if (!tags.empty()) {
-    Result<Json> tagged =
-        node.call("POST", "/2017-03-31/tags/" + net::percent_encode(function_arn(options.name)), Json{{"Tags", tags}});
+    Result<Json> tagged = node.call("POST", path_of_tags(options.name), Json{{"Tags", tags}});
     if (!tagged) return tagged;
   }
   if (!configuration.empty()) {
@@ -189,8 +196,19 @@ bool is_profiled(Cli& cli, const std::string& name, const std::string& code) {
   return false;
 }
 
-// Measured where nothing is known of this code; the node does the rest.
-int find_size(Cli& cli, const Options& options, const std::string& code) {
+// Of a function that is not there yet: none.
+Json tags_on_node(Cli& cli, const std::string& function) {
+  const Result<Json> known = cli.node().call("GET", path_of_tags(function));
+  return known ? known->value("Tags", Json::object()) : Json::object();
+}
+
+// Measured where nothing is known of this code; the node does the rest. `tags`: of the function, as it is now.
+int find_size(Cli& cli, const Options& options, const std::string& code, const Json& tags) {
+  if (options.sample.empty() && is_settled(tags)) {
+    const bool is_scaled = tags.contains(kAutoscaleTag) || tags.contains(kSamplesTag);
+    if (is_scaled) cli.err() << fmt::format("next: fairlead autoscale {} --explain\n", options.name);
+    return kOk;
+  }
   if (options.sample.empty()) {
     cli.err() << fmt::format(
         "no --sample: {0} is not measured and runs best effort; its objective counts for policies with deadlines "
@@ -211,6 +229,12 @@ int find_size(Cli& cli, const Options& options, const std::string& code) {
     const auto profile = run_experiment(cli, {.function = options.name, .payload = *std::move(payload)});
     if (!profile) return cli.report(profile.error());
   }
+  if (is_kernel_task(options)) {
+    const Json scaled{{"Tags", {{std::string(kAutoscaleTag), "true"}}}};
+    if (const Result<Json> tagged = cli.node().call("POST", path_of_tags(options.name), scaled); !tagged) {
+      return cli.report(tagged.error());
+    }
+  }
   cli.err() << fmt::format("next: fairlead describe {0}   fairlead autoscale {0} --explain\n", options.name);
   return kOk;
 }
@@ -230,7 +254,10 @@ int deploy_folder(Cli& cli, const Options& options, const Json& declared_configu
   if (!tags) return cli.report(tags.error());
   configuration = with_what_is_declared(declared_configuration, *configuration);
   tags = with_what_is_declared(declared_tags, *tags);
-  const bool is_asked = can_be_measured_without_sample(options, *tags);
+  Json all_tags = options.objective_ms ? tags_on_node(cli, options.name) : Json::object();
+  all_tags.update(*tags);
+  const bool is_asked =
+      options.objective_ms && options.sample.empty() && is_kernel_task(options) && !is_settled(all_tags);
   const bool is_measured = is_asked && agrees_to_calls(cli, options.name, Payloads::kMadeUp, false, options.yes);
   if (is_measured) (*tags)[std::string(kAutoscaleTag)] = "true";
   bool exists = false;
@@ -251,14 +278,15 @@ int deploy_folder(Cli& cli, const Options& options, const Json& declared_configu
   print_result(cli, options, *function, !exists);
   if (is_asked) {
     cli.err() << (is_measured
-                      ? fmt::format("the node measures {0} and finds its share of a GPU\nnext: fairlead autoscale {0} "
-                                    "--explain\n",
-                                    options.name)
+                      ? fmt::format(
+                            "the node measures {0}, unless it did so of this code before, and finds its share of a "
+                            "GPU\nnext: fairlead autoscale {0} --explain\n",
+                            options.name)
                       : fmt::format("nothing was measured: {} runs best effort until it is deployed with --yes\n",
                                     options.name));
     return kOk;
   }
-  return options.objective_ms ? find_size(cli, options, function->value("CodeSha256", "")) : kOk;
+  return options.objective_ms ? find_size(cli, options, function->value("CodeSha256", ""), all_tags) : kOk;
 }
 
 // As faas-cli does: a function that is not there is created.

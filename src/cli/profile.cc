@@ -7,6 +7,7 @@
 #include "cli/profile_page.h"
 #include "cli/profile_runs.h"
 #include "model/function.h"
+#include "net/http_client.h"
 
 namespace fairlead::cli {
 namespace {
@@ -36,7 +37,18 @@ int tell(Cli& cli, const Options& options, const Json& profile) {
 
 int run_profile(Cli& cli, const Options& options) {
   if (options.name.empty()) return cli.report({Errc::kInvalidArgument, "NAME is missing: which function?"});
-  const bool is_generated = options.sample.empty();  // the node says whether it can
+  const bool is_generated = options.sample.empty();
+  if (is_generated) {  // before anybody is asked: only of what says what it takes
+    if (const auto known = cli.node().call("GET", native_path(options.name, "/profile")); !known) {
+      return cli.report(known.error());
+    }
+    if (!cli.node().call("GET", "/v2/models/" + net::percent_encode(options.name))) {
+      return cli.report(
+          {Errc::kInvalidArgument,
+           "--sample is missing: a file with the payload that trials send (of a kernel task the node makes "
+           "it up)"});
+    }
+  }
   auto payload =
       is_generated ? Result<std::string>("") : read_payload({.file = options.sample}, cli.in(), kMaxSyncPayloadBytes);
   if (!payload) return cli.report(payload.error());

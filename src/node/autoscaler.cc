@@ -95,6 +95,16 @@ std::map<GpuId, DeviceRoom> rooms(const std::vector<GpuId>& serving, Bytes memor
   return devices;
 }
 
+// False: it has none there.
+bool give_up_seat(FunctionControl& control, const std::string& name, const Share& share, GpuId gpu) {
+  ShareBook::Seats kept = control.shares().entry(name)->seats;
+  const auto seat = std::ranges::find(kept, gpu);
+  if (seat == kept.end()) return false;
+  kept.erase(seat);
+  control.scale(name, share, {.kept = std::move(kept), .more = 0, .serving = {}});
+  return true;
+}
+
 }  // namespace
 
 Autoscaler::Autoscaler(boost::asio::io_context& io, CoreDriver& driver, FunctionControl& control, Functions& functions,
@@ -156,6 +166,7 @@ void Autoscaler::tick() {
   }
   for (const std::string& name : gone) forget(name);
   if (!names.empty()) {
+    if (!placed_.moving.empty()) finish_moves(sight());
     const Sight seen = sight();
     look_at_devices(seen);
     for (const std::string& name : names) look_at(name, seen, false);
@@ -355,16 +366,14 @@ ScalerView Autoscaler::view_of(const RegisteredFunction& function, const Scaled&
   return view;
 }
 
-// More seats than can be had are not asked for: starts fail, or there was no room a moment ago.
-void Autoscaler::bound(Scaled& scaled, Shares::Wanted& wanted, std::vector<std::string>& rejected,
-                       const Sight& sight) const {
-  wanted.more = std::min(wanted.more, kMostAtOnce);
-  const std::size_t allowed = scaled.backoff.allowed(sight.now, wanted.more);
-  if (allowed < wanted.more) rejected.push_back(scaled.backoff.why());
-  wanted.more = allowed;
-  if (scaled.refused.empty() || sight.now - scaled.refused_at >= kRefusal) return;
-  if (wanted.more > 0) rejected.push_back(scaled.refused);
-  wanted.more = 0;
+void Autoscaler::Scaled::bound(Shares::Wanted& asked, std::vector<std::string>& rejected, Instant now) const {
+  asked.more = std::min(asked.more, kMostAtOnce);
+  const std::size_t allowed = backoff.allowed(now, asked.more);
+  if (allowed < asked.more) rejected.push_back(backoff.why());
+  asked.more = allowed;
+  if (refused.empty() || now - refused_at >= kRefusal) return;
+  if (asked.more > 0) rejected.push_back(refused);
+  asked.more = 0;
 }
 
 SpareRoom Autoscaler::spare_room(const Scaled& asks, const ScalerView& view, const Sight& sight) const {
@@ -397,7 +406,11 @@ std::vector<SeatTaken> Autoscaler::seats_taken(const Sight& sight, const std::st
   for (const auto& [name, known] : functions_.all()) {
     const auto scales = scaled_.find(name);
     const bool is_scaled = scales != scaled_.end() && scales->second.scaler && scales->second.wanted == Autoscale::kOn;
-    const bool may_move = is_scaled && name != but && !functions_.is_changing(name);
+    // Who waits for a start, or cannot start, would be no better off elsewhere.
+    const auto share = control_.shares().entry(name);
+    const bool is_ready = share && share->seats.size() == ready_seats(sight.instances(known.flow)).size();
+    const bool may_move =
+        is_scaled && is_ready && scales->second.backoff.why().empty() && name != but && !functions_.is_changing(name);
     add_seats(name, known.flow, may_move ? std::optional(idle_for) : std::nullopt);
   }
   for (const auto& [version, known] : functions_.versions()) add_seats(version, known.flow, std::nullopt);
@@ -406,17 +419,58 @@ std::vector<SeatTaken> Autoscaler::seats_taken(const Sight& sight, const std::st
 
 // Looked for once in a while: nobody waits for it.
 void Autoscaler::empty_a_device(Instant now) {
-  if (served_.size() < 2 || now - placed_.emptied_at < options_.empties_every) return;
+  if (served_.size() < 2 || !placed_.moving.empty() || now - placed_.emptied_at < options_.empties_every) return;
   placed_.emptied_at = now;
   const Sight seen = sight();
   const auto plan = plan_emptying(rooms(seen.serving, device_memory_(), options_.has_widths ? options_.pool : 0),
                                   seats_taken(seen, "", options_.settled));
   for (const SeatMove& move : plan) {
-    if (move_seat(move, fmt::format("all on GPU {} are idle and find room elsewhere", move.from.value()))) continue;
+    Scaled& scaled = scaled_.at(move.function);
+    const auto share = control_.shares().entry(move.function);
+    const auto placed =
+        control_.scale(move.function, scaled.share(), {.kept = share->seats, .more = 1, .serving = {move.to}});
     // What was to be empty is not, so the others stay. The books know what plans do not see, and will know it for a while.
-    placed_.emptied_at = now + kMovesInVain;
-    return;
+    if (placed.added.empty()) return void(placed_.emptied_at = now + kMovesInVain);
+    placed_.moving.push_back({move, now});
+    ScalingNote made{.at_ms = wall_clock_ms()};
+    made.saw = fmt::format("all on GPU {} are idle and find room elsewhere", move.from.value());
+    made.did.push_back(fmt::format("an instance starts on GPU {}, and its seat on GPU {} goes when that is ready",
+                                   move.to.value(), move.from.value()));
+    note(scaled, std::move(made));
   }
+}
+
+void Autoscaler::finish_moves(const Sight& sight) {
+  std::vector<Placed::Moving> still;
+  for (const Placed::Moving& one : std::exchange(placed_.moving, {})) {
+    const auto& [function, from, to] = one.move;
+    const auto scaled = scaled_.find(function);
+    const auto share = control_.shares().entry(function);
+    const RegisteredFunction* const known = functions_.find(function);
+    if (scaled == scaled_.end() || !share || known == nullptr) continue;
+    const auto seats = std::ranges::count(share->seats, to);
+    const bool is_undone = seats == 0 || std::ranges::find(share->seats, from) == share->seats.end();
+    if (is_undone) continue;  // the scaler gave one of the two up
+    const std::vector<InstanceView>& instances = sight.instances(known->flow);
+    const bool is_ready = std::ranges::count(ready_seats(instances), to) >= seats;
+    const bool is_idle = idle_seats(instances, sight.now)[from] > 0;
+    const bool is_late = sight.now - one.began > options_.moves_take || !scaled->second.backoff.why().empty();
+    ScalingNote made{.at_ms = wall_clock_ms()};
+    if (is_ready && is_idle && give_up_seat(control_, function, scaled->second.share(), from)) {
+      made.saw = fmt::format("an instance is ready on GPU {}", to.value());
+      made.did.push_back(fmt::format("its seat moves from GPU {} to GPU {}", from.value(), to.value()));
+    } else if (is_late && give_up_seat(control_, function, scaled->second.share(), to)) {
+      made.saw = is_ready ? fmt::format("its instance on GPU {} is in use", from.value())
+                          : fmt::format("no instance got ready on GPU {}", to.value());
+      made.did.push_back(fmt::format("its seat stays on GPU {}", from.value()));
+      placed_.emptied_at = sight.now + kMovesInVain;
+    } else {
+      still.push_back(one);
+      continue;
+    }
+    note(scaled->second, std::move(made));
+  }
+  placed_.moving.insert(placed_.moving.end(), still.begin(), still.end());
 }
 
 // True: it sits there now. The new seat is taken before the old one is given up, which others may want.
@@ -427,9 +481,7 @@ bool Autoscaler::move_seat(const SeatMove& move, const std::string& why) {
   if (std::ranges::find(wanted.kept, move.from) == wanted.kept.end()) return false;
   const auto placed = control_.scale(move.function, scaled.share(), wanted);
   if (placed.added.empty()) return false;  // somebody else was there first
-  wanted = {.kept = control_.shares().entry(move.function)->seats, .more = 0, .serving = {}};
-  if (const auto seat = std::ranges::find(wanted.kept, move.from); seat != wanted.kept.end()) wanted.kept.erase(seat);
-  control_.scale(move.function, scaled.share(), wanted);
+  give_up_seat(control_, move.function, scaled.share(), move.from);
   ScalingNote made{.at_ms = wall_clock_ms(), .saw = why};
   made.did.push_back(fmt::format("its seat moves from GPU {} to GPU {}", move.from.value(), move.to.value()));
   note(scaled, std::move(made));
@@ -484,7 +536,7 @@ void Autoscaler::carry_out(const RegisteredFunction& function, Scaled& scaled, S
     if (at->entitled && seat != wanted.kept.end()) wanted.kept.erase(seat);
     if (step.verb == ScalingVerb::kStop) to_stop.push_back(step.instance);
   }
-  bound(scaled, wanted, made.rejected, sight);
+  scaled.bound(wanted, made.rejected, sight.now);
   if (wanted.more == 0 && wanted.kept.size() == had && to_stop.empty()) return note(scaled, std::move(made));
   const std::size_t kept = wanted.kept.size();
   auto placed = control_.scale(name, scaled.share(), wanted, std::move(to_stop));

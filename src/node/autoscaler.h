@@ -17,7 +17,8 @@
 // at most every 5 s: the instance parks where it is, and another starts, or is unparked, where its seat is now.
 //
 // A device that nobody needs is emptied: where all of its seats are of idle instances that may move, have been idle for `settled`, and find room on
-// devices in use, at the price of a start each, they go there, at most every minute. The instances park, and stop as any that are too many.
+// devices in use, at the price of a start each, they go there, at most every minute. The new seat comes first. The old one goes once an instance is
+// ready in the new one, and the new one goes where none is within `moves_take`. The old instance parks, and stops as any that is too many.
 //
 // Where no seat can be used, none is held: without a profile all are given back, and those whose instances do not start (start_backoff.h).
 //
@@ -56,6 +57,7 @@ class Autoscaler {
     std::size_t pool = 32;                     // instances of a device: spares leave room in it
     Duration settled = std::chrono::seconds(30);        // idle for as long: a seat may move to empty a device
     Duration empties_every = std::chrono::seconds(60);  // how often a device is looked for that can be emptied
+    Duration moves_take = std::chrono::seconds(60);     // to start an instance where a seat is to be
   };
   // Of this function's code, on a device that the node has; null: nothing was measured. Valid until anything is measured.
   using ProfileOf = std::function<const FunctionProfile*(const FunctionRecord&)>;
@@ -107,6 +109,8 @@ class Autoscaler {
     ScalingLedger ledger;
 
     Share share() const;  // of each of its instances
+    // More seats than can be had are not asked for: starts fail, or there was no room a moment ago.
+    void bound(Shares::Wanted& asked, std::vector<std::string>& rejected, Instant now) const;
   };
   // What decisions need of the core: taken once for all functions of a tick.
   struct Sight {
@@ -128,7 +132,6 @@ class Autoscaler {
   ScalerView view_of(const RegisteredFunction& function, const Scaled& scaled, const Sight& sight) const;
   void carry_out(const RegisteredFunction& function, Scaled& scaled, ScalingDecision decision, const ScalerView& view,
                  const Sight& sight);
-  void bound(Scaled& scaled, Shares::Wanted& wanted, std::vector<std::string>& rejected, const Sight& sight) const;
   SpareRoom spare_room(const Scaled& asks, const ScalerView& view, const Sight& sight) const;
   std::vector<GpuId> make_room(const RegisteredFunction& function, Scaled& scaled, const Sight& sight,
                                ScalingNote& made);
@@ -136,6 +139,8 @@ class Autoscaler {
   // Who sits where, and may move: those of scaled functions but `but` whose instances have been idle for `idle_for`.
   std::vector<SeatTaken> seats_taken(const Sight& sight, const std::string& but, Duration idle_for) const;
   void empty_a_device(Instant now);
+  // Moves that empty a device: what has become of the new seats.
+  void finish_moves(const Sight& sight);
   void note(Scaled& scaled, ScalingNote note) const;
   void write_books(const std::string& name, Scaled& scaled, const Sight& sight);
   ScalingStatus status_of(const std::string& name, const Scaled& scaled, const Sight& sight) const;
@@ -156,6 +161,11 @@ class Autoscaler {
     PlacementLog log;
     Instant moved_at{};    // the last time that seats were moved to make room
     Instant emptied_at{};  // the last time that a device was looked for that can be emptied
+    struct Moving {
+      SeatMove move;
+      Instant began;
+    };
+    std::vector<Moving> moving;  // to empty a device
   };
   Placed placed_;
 };

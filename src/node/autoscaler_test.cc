@@ -291,6 +291,11 @@ class MovesTest : public AutoscalerTest {
     control.shares().release("blocker");
     NodeWithShares::add("byhand", {{"gpu:quota-request", "90"}, {"gpu:compute-percent", "50"}});  // on GPU 1
   }
+  void ready_on(GpuId gpu) {
+    for (const InstanceView& one : driver.core().instances()) {
+      if (one.gpu == gpu && one.state == InstanceState::kStarting) ready(one.instance);
+    }
+  }
 };
 
 TEST_F(MovesTest, WhoIsIdleMakesRoomForWhoNeedsIt) {
@@ -307,11 +312,28 @@ TEST_F(MovesTest, WhoIsIdleMakesRoomForWhoNeedsIt) {
 TEST_F(MovesTest, AGpuThatNobodyNeedsIsEmptied) {
   EXPECT_EQ(control.shares().entry("byhand")->seats, ShareBook::Seats{GpuId(1)});
   scaler.start({.has_widths = true, .settled = Duration(0), .empties_every = Duration(0)});
-  until([&] { return control.shares().entry("narrow")->seats == ShareBook::Seats{GpuId(1)}; });
-  EXPECT_THAT(all_did("narrow"), testing::Contains("its seat moves from GPU 2 to GPU 1"));
+  until([&] { return seats("narrow") == 2; });
   const auto decisions = scaler.status("narrow")->notes;
   EXPECT_TRUE(std::ranges::any_of(
       decisions, [](const ScalingNote& note) { return note.saw == "all on GPU 2 are idle and find room elsewhere"; }));
+  ready_on(GpuId(1));  // the one by hand
+  for (int tick = 0; tick < 5; ++tick) io.run_one();
+  EXPECT_EQ(seats("narrow"), 2u) << "the old seat stays until an instance is ready in the new one";
+  ready_on(GpuId(1));
+  until([&] { return control.shares().entry("narrow")->seats == ShareBook::Seats{GpuId(1)}; });
+  EXPECT_THAT(all_did("narrow"), testing::Contains("its seat moves from GPU 2 to GPU 1"));
+  for (int tick = 0; tick < 5; ++tick) io.run_one();
+  EXPECT_EQ(control.shares().entry("narrow")->seats, ShareBook::Seats{GpuId(1)}) << "and nobody undoes it";
+}
+
+TEST_F(MovesTest, ASeatWhoseInstanceDoesNotGetReadyElsewhereStays) {
+  scaler.start({.has_widths = true, .settled = Duration(0), .empties_every = Duration(0), .moves_take = Duration(0)});
+  until([&] { return seats("narrow") == 2; });
+  until([&] { return seats("narrow") == 1; });
+  EXPECT_EQ(control.shares().entry("narrow")->seats, ShareBook::Seats{GpuId(2)});
+  EXPECT_THAT(all_did("narrow"), testing::Contains("its seat stays on GPU 2"));
+  for (int tick = 0; tick < 5; ++tick) io.run_one();
+  EXPECT_EQ(seats("narrow"), 1u) << "and is not tried again at once";
 }
 
 TEST_F(MovesTest, AGpuWhoseInstancesWereUsedJustNowIsNot) {

@@ -44,7 +44,7 @@ FunctionScaling::FunctionScaling(boost::asio::io_context& io, Store& store, Func
 }
 
 // Its author gave samples (tag gpu:samples), or it is a kernel task, which needs none: it is measured once, as soon as no other is. What
-// failed is not tried again until its code is another; where there was no room, or it was stopped, it is tried again.
+// failed is not tried again until its code or its samples are others; where there was no room it is tried again.
 std::string FunctionScaling::measure(const FunctionRecord& record) {
   const auto samples = samples_of(record.config).value_or(std::nullopt);
   const RegisteredFunction* const function = functions_.find(record.name);
@@ -54,7 +54,9 @@ std::string FunctionScaling::measure(const FunctionRecord& record) {
     return "it is being measured: " + status->doing;
   }
   auto& known = unmeasured_[record.name];
-  if (known.code_sha256 != record.code_sha256) known = {.code_sha256 = record.code_sha256, .why = "", .again = {}};
+  const auto tag = record.config.tags.find(std::string(kSamplesTag));
+  const std::string code = record.code_sha256 + (tag == record.config.tags.end() ? "" : tag->second);
+  if (known.code != code) known = {.code = code, .why = "", .again = {}};
   if (const auto begun = profiler_.status(record.name); begun && known.why == kBegun) {
     known.why = begun->failed.empty() ? "its profile is not on disk" : begun->failed;
   }

@@ -51,9 +51,9 @@ class FunctionScaling final : public ScalingService {
   bool has_widths_ = false;
   std::map<std::string, std::vector<FunctionProfile>> profiles_;  // by function, the newest first
   const Devices devices_;
-  // Of functions with samples whose experiment did not begin or failed: of which code, why, and when it is tried again.
+  // Of functions whose experiment did not begin or failed: of which code and samples, why, and when it is tried again.
   struct Unmeasured {
-    std::string code_sha256, why;
+    std::string code, why;
     std::optional<Instant> again;
   };
   std::map<std::string, Unmeasured> unmeasured_;

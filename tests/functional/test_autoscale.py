@@ -73,12 +73,18 @@ def test_of_a_kernel_task_an_author_says_an_objective_and_nothing_else(start_nod
     folder = shares_cut.task(tmp_path / "task", 4, 5, 80)  # 20 ms a call
     deployed = cli(node, "deploy", "task", folder, "--objective-ms", "400")
     assert deployed.returncode == 0 and "nothing was measured: task runs best effort until it is deployed with --yes" in deployed.stderr
+    sampled = cli(node, "deploy", "task", folder, "--objective-ms", "400", "--sample", "-", sample="{}")
+    assert sampled.returncode == 0 and "nothing was measured" in sampled.stderr
     by_hand = cli(node, "deploy", "task", folder, "--objective-ms", "400", "--gpu-request", "20", "--yes")
     assert by_hand.returncode == 0, by_hand.stderr
+    again = cli(node, "deploy", "task", folder, "--objective-ms", "500", "--yes")
+    assert again.returncode == 0, "what its author says by hand stays: " + again.stderr
+    assert cli(node, "autoscale", "task").returncode != 0
+    assert node.status()["counters"]["arrived"] == 0, "nobody agreed"
     assert cli(node, "remove", "task").returncode == 0
     deployed = cli(node, "deploy", "task", folder, "--objective-ms", "400", "--yes")
     assert deployed.returncode == 0 and "with inputs that the node makes up" in deployed.stderr, deployed.stderr
-    eventually(lambda: scaling(node, "task").get("state") == "scaled", 300)
+    eventually(lambda: scaling(node, "task").get("state") == "scaled", 480)
     found = scaling(node, "task")
     assert found["width_percent"] == 100 and found["rate_per_s"] > 0, found
     assert node.invoke("task", "{}")[0] == 200

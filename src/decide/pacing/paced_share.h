@@ -30,8 +30,8 @@ struct PacedShare {
 
 // How wide instances are.
 enum class Widths {
-  kWhole,  // each takes the whole device while it runs: processes take turns, and sessions of kernel tasks share one process
-  kByAuthor,  // each takes what its author says: under MPS
+  kWhole,     // each takes the whole device while it runs: processes take turns
+  kByAuthor,  // each takes what its author says: under MPS, and sessions of kernel tasks in one process
 };
 
 // What a function's author said, for one of its instances. `weight`: the function's, 0.01 to 100; what is below 0.1 counts as 0.1.
