@@ -140,8 +140,8 @@ int run_autoscale(Cli& cli, const Options& options) {
 }
 
 int set_tag(Cli& cli, const Options& options, const char* value) {
-  const std::string path = "/2017-03-31/tags/" + net::percent_encode(function_arn(options.name));
-  const auto tagged = cli.node().call("POST", path, Json{{"Tags", {{std::string(kAutoscaleTag), value}}}});
+  const auto tagged =
+      cli.node().call("POST", tags_path(options.name), Json{{"Tags", {{std::string(kAutoscaleTag), value}}}});
   if (!tagged) return cli.report(tagged.error());
   cli.out() << fmt::format("{} is {}\n", options.name,
                            std::string_view(value) == "true" ? "scaled" : "pinned as it is");

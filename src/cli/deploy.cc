@@ -145,15 +145,11 @@ Result<Json> create(NodeClient& node, const Options& options, const Json& code, 
   return node.call("POST", "/2015-03-31/functions", body);
 }
 
-std::string path_of_tags(const std::string& function) {
-  return "/2017-03-31/tags/" + net::percent_encode(function_arn(function));
-}
-
 Result<Json> update(NodeClient& node, const Options& options, const Json& code, const Json& configuration,
                     const Json& tags) {
   // Code last: the rest is checked before anything changes, a share may be refused, and the new code then starts with it.
   if (!tags.empty()) {
-    Result<Json> tagged = node.call("POST", path_of_tags(options.name), Json{{"Tags", tags}});
+    Result<Json> tagged = node.call("POST", tags_path(options.name), Json{{"Tags", tags}});
     if (!tagged) return tagged;
   }
   if (!configuration.empty()) {
@@ -198,7 +194,7 @@ bool is_profiled(Cli& cli, const std::string& name, const std::string& code) {
 
 // Of a function that is not there yet: none.
 Json tags_on_node(Cli& cli, const std::string& function) {
-  const Result<Json> known = cli.node().call("GET", path_of_tags(function));
+  const Result<Json> known = cli.node().call("GET", tags_path(function));
   return known ? known->value("Tags", Json::object()) : Json::object();
 }
 
@@ -231,7 +227,7 @@ int find_size(Cli& cli, const Options& options, const std::string& code, const J
   }
   if (is_kernel_task(options)) {
     const Json scaled{{"Tags", {{std::string(kAutoscaleTag), "true"}}}};
-    if (const Result<Json> tagged = cli.node().call("POST", path_of_tags(options.name), scaled); !tagged) {
+    if (const Result<Json> tagged = cli.node().call("POST", tags_path(options.name), scaled); !tagged) {
       return cli.report(tagged.error());
     }
   }
@@ -401,7 +397,6 @@ void add_deploy(Cli& cli) {
   add_share_options(command, *options);
   const auto objective = command.add_option(
       "--objective-ms", options->objective_ms,
-
       "Wanted from arrival to answer; with --sample, and for kernel tasks without, the node finds share "
       "and replicas");
   objective->check(CLI::Range(1, 3'600'000))->group("Share of a GPU");

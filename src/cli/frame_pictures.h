@@ -14,7 +14,7 @@ namespace fairlead::cli {
 
 // A table for each device: who held it, how often and for which part of the time.
 std::string frames_text(const Json& gpus);
-// A row for each instance. SVG; a device below the other would be a second picture: of one device.
+// Of one device: a row for each instance. SVG.
 std::string frames_svg(const Json& gpu);
 // The trace event format, which ui.perfetto.dev opens: a process for each device, a thread for each instance.
 std::string frames_trace(const Json& gpus);

@@ -9,6 +9,7 @@
 
 #include "cli/format.h"
 #include "cli/table.h"
+#include "model/function.h"
 
 namespace fairlead::cli {
 namespace {
@@ -35,6 +36,10 @@ void tell_trials(Cli& cli, const Json& experiment, std::size_t& told) {
 
 std::string native_path(const std::string& function, const std::string& suffix) {
   return "/fairlead/v1/functions/" + net::percent_encode(function) + suffix;
+}
+
+std::string tags_path(const std::string& function) {
+  return "/2017-03-31/tags/" + net::percent_encode(function_arn(function));
 }
 
 bool agrees_to_calls(Cli& cli, const std::string& function, Payloads payloads, bool is_grid, bool yes) {

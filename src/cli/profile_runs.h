@@ -23,5 +23,6 @@ Result<Json> run_experiment(Cli& cli, const ProfileRun& run);
 std::string profile_text(const Json& profile);
 // "/fairlead/v1/functions/NAME" + suffix
 std::string native_path(const std::string& function, const std::string& suffix);
+std::string tags_path(const std::string& function);  // "/2017-03-31/tags/" + its ARN
 
 }  // namespace fairlead::cli

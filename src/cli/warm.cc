@@ -37,10 +37,6 @@ std::string provisioned_path(const Options& options) {
          "/provisioned-concurrency?Qualifier=" + net::percent_encode(qualifier);
 }
 
-std::string tags_path(const std::string& function) {
-  return "/2017-03-31/tags/" + net::percent_encode(function_arn(function));
-}
-
 Result<Json> keep_started(Cli& cli, const Options& options, int instances) {
   if (instances > 0) {
     return cli.node().call("PUT", provisioned_path(options), Json{{"ProvisionedConcurrentExecutions", instances}});

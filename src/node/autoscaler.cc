@@ -442,7 +442,7 @@ void Autoscaler::empty_a_device(Instant now) {
 
 void Autoscaler::finish_moves(const Sight& sight) {
   std::vector<Placed::Moving> still;
-  for (const Placed::Moving& one : std::exchange(placed_.moving, {})) {
+  for (const Placed::Moving& one : placed_.moving) {
     const auto& [function, from, to] = one.move;
     const auto scaled = scaled_.find(function);
     const auto share = control_.shares().entry(function);
@@ -470,7 +470,7 @@ void Autoscaler::finish_moves(const Sight& sight) {
     }
     note(scaled->second, std::move(made));
   }
-  placed_.moving.insert(placed_.moving.end(), still.begin(), still.end());
+  placed_.moving = std::move(still);
 }
 
 // True: it sits there now. The new seat is taken before the old one is given up, which others may want.

@@ -7,6 +7,9 @@
 // Kernels that depend on each other never run together. So the kernels are divided into chains of those that do, and no more run at once
 // than one of each chain. The bound is not always reached: a and c above never run together, and 64 blocks is the truth.
 //
+// The streams of a launch plan (runtime/device_server/launch_plan.h) are such chains, too, as long as there are enough of them. Here there are as
+// many as it takes, and finding one looks at a kernel's own dependencies alone: a task may have thousands of kernels that depend on nothing.
+//
 // Example: a chain of kernels of 8 blocks and less on a GPU of 80 SMs is 10 % wide. Ten such tasks run beside each other.
 //
 // What is not counted: filling buffers with zeros and copying them within the device, which a driver may do with kernels of its own.
