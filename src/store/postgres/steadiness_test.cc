@@ -44,6 +44,19 @@ TEST_F(SteadinessTest, AGapOrALostConnectionBeginsAnew) {
   EXPECT_FALSE(steadiness.holds(now));
 }
 
+// The question was sent in time, and lay in the server while nobody could renew.
+TEST_F(SteadinessTest, AnAnswerThatComesLateBeginsAnew) {
+  renew(10);
+  takes = std::chrono::seconds(6);
+  renew(1);
+  EXPECT_FALSE(steadiness.holds(now));
+  takes = std::chrono::milliseconds(1);
+  renew(4);
+  EXPECT_FALSE(steadiness.holds(now)) << "until everybody had the time of a lease";
+  renew(1);
+  EXPECT_TRUE(steadiness.holds(now));
+}
+
 TEST_F(SteadinessTest, AServerWhoseClockIsSetBeginsAnew) {
   for (const Duration by : {std::chrono::seconds(4), std::chrono::seconds(-4)}) {
     renew(10);
