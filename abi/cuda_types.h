@@ -114,6 +114,7 @@ extern "C" {
   X(CUDA_ERROR_INVALID_RESOURCE_TYPE, 914)          \
   X(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, 915) \
   X(CUDA_ERROR_KEY_ROTATION, 916)                   \
+  X(CUDA_ERROR_STREAM_DETACHED, 917)                \
   X(CUDA_ERROR_UNKNOWN, 999)
 
 typedef enum CUresult {

@@ -193,7 +193,10 @@ void Grid::call_helpers() {
 bool Grid::must_stop() {
   if (stop_.load(std::memory_order_relaxed)) return true;
   if (launch_.pause != nullptr) (*launch_.pause)();
-  if (launch_.cancel != nullptr && launch_.cancel->load(std::memory_order_relaxed)) {
+  const auto is_set = [](const std::atomic<bool>* flag) {
+    return flag != nullptr && flag->load(std::memory_order_relaxed);
+  };
+  if (is_set(launch_.cancel) || is_set(launch_.also_cancel)) {
     report(FaultKind::kCancelled, nullptr);
     return true;
   }

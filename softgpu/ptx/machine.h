@@ -92,7 +92,9 @@ struct Launch {
   unsigned workers = 1;                   // host threads that execute blocks
   // Host time after which the launch faults with kLaunchTimeout; `pause` may move it. Null: never.
   const std::atomic<std::uint64_t>* deadline_ns = nullptr;
-  const std::atomic<bool>* cancel = nullptr;  // when it becomes true the launch ends early with kCancelled
+  // When one of them becomes true the launch ends early with kCancelled.
+  const std::atomic<bool>* cancel = nullptr;
+  const std::atomic<bool>* also_cancel = nullptr;
   // Called by every thread that executes blocks, before it starts one and whenever blocks are suspended; may block.
   const std::function<void()>* pause = nullptr;
   unsigned multiprocessors = 1;            // %nsmid; block i runs on multiprocessor i modulo this

@@ -88,6 +88,16 @@ CUcontext find_context(const std::function<bool(CUctx_st&)>& wanted) {
   return nullptr;
 }
 
+std::vector<CUcontext> views_of(const CUctx_st& primary) {
+  Registry& all = registry();
+  const LockGuard guard(all.mutex);
+  std::vector<CUcontext> views;
+  for (const CUcontext context : all.contexts) {
+    if (context->active() && context->primary == &primary) views.push_back(context);
+  }
+  return views;
+}
+
 void on_synchronise(void (*act)()) {
   g_after_synchronise.store(act, std::memory_order_release);
 }
@@ -104,7 +114,9 @@ void cancel_all_contexts() {
     if (!context->active()) continue;
     context->prints().flush();
     context->set_fault(CUDA_ERROR_DEINITIALIZED, "");
-    while (!context->streams().idle() && std::chrono::steady_clock::now() < end) {
+  }
+  for (const CUcontext context : all.contexts) {
+    while (context->active() && !context->streams().idle() && std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
@@ -119,14 +131,9 @@ CUctx_st::CUctx_st(softgpu::DriverDevice& owner, unsigned flags) : owner_(owner)
 CUresult CUctx_st::activate() {
   if (device().faults().lost() || softgpu::mapping_lost()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (device().attach() != softgpu::Device::Refusal::kNone) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  if (const CUresult refusal = softgpu::code_of(device().add_context()); refusal != CUDA_SUCCESS) {
+  if (const CUresult refusal = take_its_place(); refusal != CUDA_SUCCESS) {
     device().detach();
     return refusal;
-  }
-  if (!device().reserve_pages(device().context_bytes(), own_pages_)) {
-    device().remove_context();
-    device().detach();
-    return CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (heap_ == nullptr) {
     heap_ = device().make_heap();
@@ -142,16 +149,34 @@ CUresult CUctx_st::activate() {
   return CUDA_SUCCESS;
 }
 
-void CUctx_st::shut_down() {
-  if (!active_.exchange(false)) return;  // another thread was first
-  fault_.end_work();
-  synchronise();
-  streams_.close_all();
-  parts_.close();
-  heap_->close();
+// A green context has its primary context's.
+CUresult CUctx_st::take_its_place() {
+  if (primary != nullptr) return CUDA_SUCCESS;
+  if (const CUresult refusal = softgpu::code_of(device().add_context()); refusal != CUDA_SUCCESS) return refusal;
+  if (device().reserve_pages(device().context_bytes(), own_pages_)) return CUDA_SUCCESS;
+  device().remove_context();
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void CUctx_st::give_its_place_back() {
+  if (primary != nullptr) return;
   device().release_pages(own_pages_);
   device().remove_context();
   own_pages_.clear();
+}
+
+void CUctx_st::shut_down() {
+  if (!active_.exchange(false)) return;  // another thread was first
+  fault_.end_work();
+  for (const CUcontext view : softgpu::views_of(*this)) view->shut_down();
+  // Not for a green context's streams, which are the primary context's: nothing has ended their kernels.
+  streams_.wait_helping();
+  softgpu::after_synchronise();
+  prints_.flush();
+  streams_.close_all();
+  parts_.close();
+  heap_->close();
+  give_its_place_back();
   device().detach();
 }
 
@@ -166,8 +191,17 @@ void CUctx_st::run_now(softgpu::Stream& stream, const std::function<void()>& run
   prints_.flush();
 }
 
+// A green context's streams are the primary context's; what is shown for it has streams of its own.
+void CUctx_st::wait_for_views() {
+  if (green != nullptr) {
+    for (const auto& stream : green->all()) stream->wait_helping(stream->submitted());
+  }
+  for (const CUcontext view : softgpu::views_of(*this)) view->streams_.wait_helping();
+}
+
 CUresult CUctx_st::synchronise() {
   streams_.wait_helping();
+  wait_for_views();
   softgpu::after_synchronise();
   prints_.flush();
   return fault();

@@ -14,6 +14,7 @@
 #include "softgpu/driver/context/context_fault.h"
 #include "softgpu/driver/context/context_part.h"
 #include "softgpu/driver/context/context_streams.h"
+#include "softgpu/driver/context/green_streams.h"
 #include "softgpu/driver/context/print_buffer.h"
 #include "softgpu/driver/process.h"
 
@@ -51,8 +52,14 @@ struct CUctx_st {
   std::uint64_t id() const { return id_.load(std::memory_order_acquire); }
 
   // The error that stuck, else CUDA_SUCCESS. The first one wins; the text says where it happened.
-  CUresult fault() { return fault_.get(); }
-  void set_fault(CUresult error, const std::string& detail) { fault_.set(error, detail); }
+  CUresult fault() {
+    const CUresult of_primary = primary == nullptr ? CUDA_SUCCESS : primary->fault();
+    return of_primary == CUDA_SUCCESS ? fault_.get() : of_primary;
+  }
+  void set_fault(CUresult error, const std::string& detail) {
+    fault_.set(error, detail);
+    if (primary != nullptr) primary->set_fault(error, detail);
+  }
   const std::atomic<bool>& cancel() const { return fault_.cancel(); }
   // Whether work of the context must end: it has a fault or is being shut down. Who waits asks this and not cancel()
   // alone: nobody else may ask for fault(), and asking is how the context learns of its device's.
@@ -62,7 +69,8 @@ struct CUctx_st {
   softgpu::ContextStreams& streams() { return streams_; }
   // Runs behind what has been submitted to the stream, and waits; on the calling thread when nothing is pending.
   void run_now(softgpu::Stream& stream, const std::function<void()>& run);
-  // Waits for everything submitted so far, prints what kernels printed, returns fault().
+  // Waits for everything submitted so far, to its green contexts or the green context's streams as well, prints what kernels printed, returns
+  // fault().
   CUresult synchronise();
 
   // What a folder above keeps with the context (ContextParts::get).
@@ -71,11 +79,22 @@ struct CUctx_st {
     return parts_.get<Part>();
   }
 
+  // Whether the streams of one take the modules and events of the other: a green context is a view of its primary context.
+  bool is_of(const CUctx_st& other) const { return &own() == &other.own(); }
+
   softgpu::ContextSettings settings;
+  // Of what a green context is shown as; fixed before others know it.
+  CUctx_st* primary = nullptr;
+  std::shared_ptr<softgpu::GreenStreams> green;
   std::atomic<int> attachments{0};  // by cuCtxAttach
   int primary_references = 0;       // guarded by the lock of the primary context calls
 
  private:
+  const CUctx_st& own() const { return primary == nullptr ? *this : *primary; }
+  void wait_for_views();
+  CUresult take_its_place();  // on the device, and memory there
+  void give_its_place_back();
+
   softgpu::DriverDevice& owner_;
   std::atomic<std::uint64_t> id_{0};  // differs for every activation
   std::atomic<bool> active_{false};
@@ -101,6 +120,9 @@ CUresult check_context(CUcontext context);
 
 // Some active context for which `wanted` holds, or null.
 CUcontext find_context(const std::function<bool(CUctx_st&)>& wanted);
+
+// The active contexts that its green contexts are shown as.
+std::vector<CUcontext> views_of(const CUctx_st& primary);
 
 // Names what is to happen whenever a program has synchronised with a stream or a context: pools give memory back. There is
 // one such act, and it stays. after_synchronise() carries it out.

@@ -4,11 +4,14 @@
 namespace {
 
 using softgpu::testing::Environment;
+using softgpu::testing::free_bytes;
 using softgpu::testing::Gate;
 using softgpu::testing::make_stream;
 using softgpu::testing::make_words;
+using softgpu::testing::run_kernel;
 using softgpu::testing::test_function;
 using softgpu::testing::use_device;
+using softgpu::testing::word_at;
 
 DRIVER_TEST(ContextSettings, LimitsHaveBounds) {
   use_device();
@@ -191,6 +194,199 @@ DRIVER_TEST(GreenContext, OwnsPartOfTheSms) {
   EXPECT_EQ(context, nullptr);
   EXPECT_EQ(cuGreenCtxDestroy(green), CUDA_SUCCESS);
   EXPECT_EQ(cuGreenCtxDestroy(green), CUDA_ERROR_INVALID_HANDLE);
+}
+
+CUgreenCtx make_green(CUdevResource* groups, unsigned count) {
+  CUdevResourceDesc description = nullptr;
+  CUgreenCtx green = nullptr;
+  EXPECT_EQ(cuDevResourceGenerateDesc(&description, groups, count), CUDA_SUCCESS);
+  EXPECT_EQ(cuGreenCtxCreate(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM), CUDA_SUCCESS);
+  return green;
+}
+
+// As programs use them: modules, memory and events are made once, and streams choose the SMs.
+DRIVER_TEST(GreenContext, StreamsTakeModulesAndEventsOfThePrimaryContext) {
+  use_device();
+  CUdevResource all = {}, groups[4] = {};
+  unsigned count = 4;
+  ASSERT_EQ(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevSmResourceSplitByCount(groups, &count, &all, nullptr, 0, 8), CUDA_SUCCESS);
+  const CUdeviceptr word = make_words(1);
+  const std::size_t free = free_bytes();
+  CUgreenCtx green = make_green(groups, 2);
+  EXPECT_LE(free - free_bytes(), 2U << 20) << "a page: its primary context has taken what contexts take";
+  CUstream stream = nullptr, unrelated = nullptr;
+  CUevent event = nullptr;
+  ASSERT_EQ(cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventCreate(&event, CU_EVENT_DEFAULT), CUDA_SUCCESS);
+  CUdeviceptr address = word;
+  void* parameters[] = {&address};
+  EXPECT_EQ(run_kernel("add_one", parameters, stream), CUDA_SUCCESS);
+  EXPECT_EQ(cuEventRecord(event, stream), CUDA_SUCCESS);
+  EXPECT_EQ(cuEventSynchronize(event), CUDA_SUCCESS);
+  EXPECT_EQ(word_at(word), 1U);
+  CUcontext other = nullptr;
+  ASSERT_EQ(cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamCreate(&unrelated, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxPopCurrent_v2(nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(run_kernel("add_one", parameters, unrelated), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(cuEventRecord(event, unrelated), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(cuGreenCtxDestroy(green), CUDA_SUCCESS);
+  EXPECT_EQ(run_kernel("add_one", parameters, stream), CUDA_ERROR_STREAM_DETACHED);
+  EXPECT_EQ(cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+  EXPECT_EQ(run_kernel("add_one", parameters), CUDA_SUCCESS);
+  EXPECT_EQ(word_at(word), 2U);
+}
+
+// A green context of the first 2 SMs, with one stream.
+struct Green {
+  Green() {
+    CUdevResource all = {};
+    CUdevResource group = {};
+    unsigned count = 1;
+    EXPECT_EQ(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+    EXPECT_EQ(cuDevSmResourceSplitByCount(&group, &count, &all, nullptr, 0, 2), CUDA_SUCCESS);
+    context = make_green(&group, 1);
+    EXPECT_EQ(cuGreenCtxStreamCreate(&stream, context, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+  }
+  CUgreenCtx context = nullptr;
+  CUstream stream = nullptr;
+};
+
+DRIVER_TEST(GreenContext, WhoWaitsForThePrimaryContextWaitsForItsStreams) {
+  CUcontext primary = use_device();
+  const Green green;
+  CUevent of_all = nullptr, of_green = nullptr;
+  ASSERT_EQ(cuEventCreate(&of_all, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventCreate(&of_green, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  Gate gate;
+  ASSERT_EQ(gate.close(green.stream), CUDA_SUCCESS);
+  gate.wait_until_closed();
+  EXPECT_EQ(cuCtxRecordEvent(primary, of_all), CUDA_SUCCESS);
+  EXPECT_EQ(cuGreenCtxRecordEvent(green.context, of_green), CUDA_SUCCESS);
+  EXPECT_EQ(cuEventQuery(of_all), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(cuEventQuery(of_green), CUDA_ERROR_NOT_READY);
+  gate.open();
+  EXPECT_EQ(cuEventSynchronize(of_all), CUDA_SUCCESS);
+  EXPECT_EQ(cuEventSynchronize(of_green), CUDA_SUCCESS);
+  // So many that they are not over when a call returns that waits for nothing.
+  CUcontext shown = nullptr;
+  ASSERT_EQ(cuCtxFromGreenCtx(&shown, green.context), CUDA_SUCCESS);
+  const CUdeviceptr word = make_words(1);
+  CUdeviceptr address = word;
+  void* parameters[] = {&address};
+  unsigned expected = 0;
+  for (CUcontext current : {primary, shown}) {
+    for (int i = 0; i < 1000; ++i) ASSERT_EQ(run_kernel("add_one", parameters, green.stream), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxPushCurrent_v2(current), CUDA_SUCCESS);
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxPopCurrent_v2(nullptr), CUDA_SUCCESS);
+    expected += 1000;
+    EXPECT_EQ(word_at(word), expected);
+  }
+}
+
+DRIVER_TEST(GreenContext, NothingEndlessIsInTheWayOfItsEnd) {
+  use_device();
+  const Green green;
+  CUcontext shown = nullptr;
+  ASSERT_EQ(cuCtxFromGreenCtx(&shown, green.context), CUDA_SUCCESS);
+  Gate in_its_stream;
+  ASSERT_EQ(in_its_stream.close(green.stream), CUDA_SUCCESS);
+  in_its_stream.wait_until_closed();
+  EXPECT_EQ(cuGreenCtxDestroy(green.context), CUDA_SUCCESS);
+  EXPECT_EQ(cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+}
+
+DRIVER_TEST(GreenContext, WaitsForAnEventAndIsNotInTheWayOfOthers) {
+  use_device();
+  const Green green;
+  CUstream other = make_stream(CU_STREAM_NON_BLOCKING);
+  CUevent event = nullptr, after = nullptr;
+  ASSERT_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventCreate(&after, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  Gate gate;
+  ASSERT_EQ(gate.close(other), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventRecord(event, other), CUDA_SUCCESS);
+  EXPECT_EQ(cuGreenCtxRecordEvent(green.context, after), CUDA_SUCCESS);
+  EXPECT_EQ(cuEventSynchronize(after), CUDA_SUCCESS) << "nothing of the other stream is its own";
+  EXPECT_EQ(cuGreenCtxWaitEvent(green.context, event), CUDA_SUCCESS);
+  const CUdeviceptr word = make_words(1);
+  CUdeviceptr address = word;
+  void* parameters[] = {&address};
+  EXPECT_EQ(run_kernel("add_one", parameters, green.stream), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamQuery(green.stream), CUDA_ERROR_NOT_READY);
+  gate.open();
+  EXPECT_EQ(cuStreamSynchronize(green.stream), CUDA_SUCCESS);
+  EXPECT_EQ(word_at(word), 1U);
+}
+
+DRIVER_TEST(GreenContext, ModulesThatItsContextHasLoadedRunInItsStreams) {
+  CUcontext primary = use_device();
+  const Green green;
+  CUcontext shown = nullptr;
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  ASSERT_EQ(cuCtxFromGreenCtx(&shown, green.context), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxPushCurrent_v2(shown), CUDA_SUCCESS);
+  ASSERT_EQ(cuModuleLoadData(&module, softgpu::testing::kTestPtx), CUDA_SUCCESS);
+  ASSERT_EQ(cuModuleGetFunction(&function, module, "add_one"), CUDA_SUCCESS);
+  CUdeviceptr nowhere = 8;
+  void* parameters[] = {&nowhere};
+  EXPECT_EQ(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, green.stream, parameters, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamSynchronize(green.stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+  ASSERT_EQ(cuCtxSetCurrent(primary), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+DRIVER_TEST(GreenContext, IsOfDifferentPartsOfOneSplit) {
+  use_device();
+  CUdevResource all = {}, first[2] = {}, second[2] = {}, rest = {};
+  unsigned count = 2;
+  ASSERT_EQ(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevSmResourceSplitByCount(first, &count, &all, &rest, 0, 8), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevSmResourceSplitByCount(second, &count, &all, nullptr, 0, 8), CUDA_SUCCESS);
+  CUdevResourceDesc description = nullptr;
+  const auto describe = [&](CUdevResource a, const CUdevResource& b) {
+    CUdevResource both[] = {a, b};
+    return cuDevResourceGenerateDesc(&description, both, 2);
+  };
+  EXPECT_EQ(describe(first[1], first[0]), CUDA_SUCCESS);
+  EXPECT_EQ(describe(first[1], rest), CUDA_SUCCESS);
+  EXPECT_EQ(describe(first[0], first[0]), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+  EXPECT_EQ(describe(first[0], second[1]), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+  EXPECT_EQ(describe(all, all), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+  EXPECT_EQ(cuDevSmResourceSplitByCount(second, &count, &rest, nullptr, 0, 8),
+            CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+}
+
+DRIVER_TEST(GreenContext, ACooperativeLaunchFitsItsSms) {
+  use_device();
+  CUdevResource all = {}, group = {};
+  unsigned count = 1;
+  ASSERT_EQ(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevSmResourceSplitByCount(&group, &count, &all, nullptr, 0, 2), CUDA_SUCCESS);
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuGreenCtxStreamCreate(&stream, make_green(&group, 1), CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+  const auto launch = [](unsigned blocks, CUstream where) {
+    return cuLaunchCooperativeKernel(test_function("empty"), blocks, 1, 1, 1024, 1, 1, 0, where, nullptr);
+  };
+  EXPECT_EQ(launch(4, stream), CUDA_SUCCESS) << "two blocks of 1,024 threads on each SM";
+  EXPECT_EQ(launch(5, stream), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  EXPECT_EQ(launch(5, nullptr), CUDA_SUCCESS);
+}
+
+DRIVER_TEST(GreenContext, AFaultIsItsPrimaryContexts) {
+  use_device();
+  CUdevResource all = {};
+  ASSERT_EQ(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuGreenCtxStreamCreate(&stream, make_green(&all, 1), CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+  CUdeviceptr nowhere = 8;
+  void* parameters[] = {&nowhere};
+  EXPECT_EQ(run_kernel("add_one", parameters, stream), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 }  // namespace

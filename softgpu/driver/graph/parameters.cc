@@ -69,6 +69,7 @@ CUresult read_kernel(const CUDA_KERNEL_NODE_PARAMS_v2* parameters, LaunchAttribu
     context_stack().pop_back();
     SOFTGPU_TRY(result);
   }
+  if (const auto* before = std::get_if<KernelLaunch>(&payload)) launch.most_sms = before->most_sms;
   payload = std::move(launch);
   return CUDA_SUCCESS;
 }

@@ -37,6 +37,8 @@ std::uint64_t next_grid_id() {
 
 KernelRun::KernelRun(const KernelLaunch& launch, std::vector<std::byte> parameters)
     : context_(launch.function->module->context),
+      stream_context_(launch.stream_context != nullptr ? launch.stream_context : context_),
+      most_sms_(launch.most_sms),
       code_(launch.function->code),
       kernel_(launch.function->kernel),
       parameters_(std::move(parameters)) {
@@ -46,13 +48,14 @@ KernelRun::KernelRun(const KernelLaunch& launch, std::vector<std::byte> paramete
   launch_.dynamic_shared_bytes = shape.sharedMemBytes;
   launch_.cooperative = is_cooperative(launch.attributes);
   launch_.workers = Process::get()->settings().workers;
-  launch_.multiprocessors = static_cast<unsigned>(context_->sms());
+  launch_.multiprocessors = static_cast<unsigned>(sms());
   launch_.textures = &texture_table();
   launch_.cancel = &context_->cancel();
+  launch_.also_cancel = &stream_context_->cancel();
 }
 
 void KernelRun::operator()() {
-  const StopCheck stop = [this] { return context_->must_stop(); };
+  const StopCheck stop = [this] { return context_->must_stop() || stream_context_->must_stop(); };
   if (stop()) return;
   Device& device = context_->device();
   Execution execution(device, describe(), stop);
@@ -89,7 +92,7 @@ void KernelRun::execute(ptx::Outcome& outcome, KernelWork& work) {
 }
 
 Execution::Kernel KernelRun::describe() const {
-  return {kernel_->info().name, blocks(), context_->sms()};
+  return {kernel_->info().name, blocks(), sms()};
 }
 
 }  // namespace softgpu

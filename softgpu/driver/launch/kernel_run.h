@@ -1,6 +1,7 @@
 // A kernel on its way through a stream.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -20,10 +21,13 @@ class KernelRun {
 
  private:
   Execution::Kernel describe() const;
+  std::uint64_t sms() const { return std::min(most_sms_, context_->sms()); }
   std::uint64_t blocks() const { return std::uint64_t{launch_.grid.x} * launch_.grid.y * launch_.grid.z; }
   void execute(ptx::Outcome& outcome, KernelWork& work);
 
-  CUcontext context_;
+  CUcontext context_;         // the function's
+  CUcontext stream_context_;  // the same, or one that is of the same primary context
+  std::uint64_t most_sms_;    // the stream's
   std::shared_ptr<const LoadedModule> code_;
   const ptx::Kernel* kernel_;
   ptx::Launch launch_;

@@ -28,6 +28,9 @@ struct KernelLaunch {
   CUlaunchConfig shape = {};          // grid, block and dynamic shared memory; the rest is unused
   std::vector<std::byte> parameters;  // packed as the kernel lays them out
   LaunchAttributes attributes;
+  // Of the stream that it is launched into: its context, null for a graph's node, and how many SMs its kernels may have.
+  CUcontext stream_context = nullptr;
+  std::uint64_t most_sms = ~std::uint64_t{0};
 };
 
 // Fills `launch` from a call's arguments. `handle` may be a kernel of a library, taken for the current context. Errors:

@@ -51,6 +51,14 @@ CUresult gather_parameters(const softgpu::ptx::KernelInfo& info, void** paramete
   return CUDA_SUCCESS;
 }
 
+// All blocks of a cooperative launch are on its SMs at once.
+CUresult check_together(const CUfunc_st& function, const CUlaunchConfig& config, std::uint64_t sms) {
+  const unsigned threads = config.blockDimX * config.blockDimY * config.blockDimZ;
+  const auto resident = static_cast<std::uint64_t>(softgpu::blocks_per_sm(function, threads, config.sharedMemBytes));
+  const std::uint64_t blocks = std::uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ;
+  return blocks <= resident * sms ? CUDA_SUCCESS : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+}
+
 CUresult check_shape(const CUfunc_st& function, const CUlaunchConfig& config, bool cooperative) {
   if (config.gridDimX == 0 || config.gridDimY == 0 || config.gridDimZ == 0 || config.blockDimX == 0 ||
       config.blockDimY == 0 || config.blockDimZ == 0) {
@@ -65,12 +73,7 @@ CUresult check_shape(const CUfunc_st& function, const CUlaunchConfig& config, bo
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (threads > function.kernel->info().max_threads) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-  if (!cooperative) return CUDA_SUCCESS;
-  const auto resident = static_cast<std::uint64_t>(
-      softgpu::blocks_per_sm(function, static_cast<unsigned>(threads), config.sharedMemBytes));
-  const std::uint64_t blocks = std::uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ;
-  const std::uint64_t sms = function.module->context->sms();
-  return blocks <= resident * sms ? CUDA_SUCCESS : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  return cooperative ? check_together(function, config, function.module->context->sms()) : CUDA_SUCCESS;
 }
 
 // The events that a launch records beside its kernel. Here they complete with it, which is later than they may.
@@ -90,7 +93,12 @@ CUresult launch(const CUlaunchConfig& config, CUfunction handle, void** paramete
   softgpu::KernelLaunch launch;
   SOFTGPU_TRY(softgpu::capturable_stream(config.hStream, use));
   SOFTGPU_TRY(softgpu::describe_launch(config, handle, parameters, extra, std::move(attributes), launch));
-  if (launch.function->module->context != use.context) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!use.context->is_of(*launch.function->module->context)) return CUDA_ERROR_INVALID_CONTEXT;
+  launch.stream_context = use.context;
+  launch.most_sms = std::min(use.most_sms, use.context->sms());
+  if (softgpu::is_cooperative(launch.attributes)) {
+    SOFTGPU_TRY(check_together(*launch.function, config, launch.most_sms));
+  }
   SOFTGPU_TRY(softgpu::check_events(launch.attributes));
   if (use.capturing && softgpu::records_events(launch.attributes)) return softgpu::refuse_capturing(use);
   if (use.capturing) return softgpu::recorder_of(use).launch(use, std::move(launch));

@@ -66,7 +66,7 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) 
   if (flags != CU_EVENT_RECORD_DEFAULT && !external) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(check_event(event));
   SOFTGPU_TRY(softgpu::capturable_stream(stream, use));
-  if (use.context != event->context) return CUDA_ERROR_INVALID_HANDLE;
+  if (!use.context->is_of(*event->context)) return CUDA_ERROR_INVALID_HANDLE;
   if (use.capturing) {
     return external ? softgpu::recorder_of(use).record_external(use, event)
                     : softgpu::recorder_of(use).record(use, event);

@@ -63,6 +63,11 @@ CUresult resolve_stream(CUstream handle, StreamUse& use) {
   if (!Streams::valid(handle)) return CUDA_ERROR_INVALID_HANDLE;
   use.context = handle->context;
   use.stream = handle->stream;
+  if (handle->green) {
+    if (handle->green->detached) return CUDA_ERROR_STREAM_DETACHED;
+    use.most_sms = handle->green->sms;
+    use.green = handle->green.get();
+  }
   const bool same_activation = use.context->active() && use.context->id() == handle->context_id;
   return same_activation ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
@@ -113,6 +118,7 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
   if (auto* recorder = softgpu::capture_recorder()) recorder->abandon_stream(*handle->stream);
   handle->context->streams().close(handle->stream);
   handle->stream.reset();
+  handle->green.reset();
   Streams::give_back(handle);
   return CUDA_SUCCESS;
 }

@@ -7,12 +7,14 @@
 
 #include "softgpu/device/shared_events.h"
 #include "softgpu/driver/context/context.h"
+#include "softgpu/driver/context/green_streams.h"
 #include "softgpu/driver/handle.h"
 #include "softgpu/mutex.h"
 
 namespace softgpu {
 struct CapturedRecord;  // the recorder's (capture.h)
-}
+
+}  // namespace softgpu
 
 struct CUstream_st {
   static constexpr std::uint32_t kMagic = 0x7374726D;  // "strm"
@@ -20,6 +22,8 @@ struct CUstream_st {
   CUcontext context = nullptr;
   std::uint64_t context_id = 0;
   std::shared_ptr<softgpu::Stream> stream;
+  // Of a stream of a green context, which is one of the primary context whose kernels are on fewer SMs; else null.
+  std::shared_ptr<softgpu::GreenStreams> green;
 };
 
 struct CUevent_st {
@@ -51,11 +55,13 @@ using Events = HandlePool<CUevent_st>;
 struct StreamUse {
   CUcontext context = nullptr;
   std::shared_ptr<Stream> stream;
-  bool capturing = false;  // set by capturable_stream()
+  bool capturing = false;                      // set by capturable_stream()
+  std::uint64_t most_sms = ~std::uint64_t{0};  // of a green context's stream
+  const GreenStreams* green = nullptr;         // of such a stream, while its handle is there
 };
 
 // The stream a handle names, which may be one of the default streams of the current context, and its context. Errors:
-// INVALID_HANDLE, those of current_context(). Does not look at the context's fault.
+// INVALID_HANDLE, STREAM_DETACHED, those of current_context(). Does not look at the context's fault.
 CUresult resolve_stream(CUstream handle, StreamUse& use);
 // The same, for work that cannot be captured: also the context's fault, and an error when the stream is being captured
 // (STREAM_CAPTURE_UNSUPPORTED) or is the legacy stream beside one that is (STREAM_CAPTURE_IMPLICIT).
