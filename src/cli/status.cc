@@ -31,7 +31,7 @@ void add_status(Cli& cli) {
     }
     cli.out() << (cli.json() ? status->dump(2) + "\n"
                              : summary_text(*status) + "\n" + tenants_text(*status) + shares_text(*status) +
-                                   gpus_text(*status) + pipelines_text(*status));
+                                   gpus_text(*status) + pipelines_text(*status) + start_failures_text(*status));
     return kOk;
   });
   command.add_option("--html", *html, "Also write a page to this file: each GPU's rectangles, and who waits for what");

@@ -242,6 +242,15 @@ std::string first_bytes_text(const json& status) {
   return lines;
 }
 
+std::string start_failures_text(const json& status) {
+  std::string lines;
+  for (const json& function : child(status, "functions")) {
+    const std::string why = text(function, "start_failure");
+    if (!why.empty()) lines += fmt::format("{} does not start: {}\n", text(function, "name"), why);
+  }
+  return lines;
+}
+
 std::string functions_text(const json& status) {
   const double global = number(status, "global_virtual_time_seconds");
   Table table({{"FUNCTION"},
@@ -274,7 +283,8 @@ std::string functions_text(const json& status) {
          format_bytes(number(memory, "away_bytes")), format_seconds(number(stats, "service_seconds")),
          mean_seconds(number(stats, "service_seconds"), calls), mean_seconds(number(stats, "queue_seconds"), calls)});
   }
-  return table.empty() ? "no functions\n" : table.text() + first_bytes_text(status) + false_reports_text(status);
+  if (table.empty()) return "no functions\n";
+  return table.text() + first_bytes_text(status) + false_reports_text(status);
 }
 
 }  // namespace fairlead::cli

@@ -15,6 +15,8 @@ std::string pipelines_text(
 std::string tenants_text(const nlohmann::json& status);
 // One line for each function that has a share, then one for each that lacks seats; empty where none has.
 std::string shares_text(const nlohmann::json& status);
+// Whose last instance did not get ready, a line each; "" when nobody's.
+std::string start_failures_text(const nlohmann::json& status);
 std::string functions_text(const nlohmann::json& status);  // a table, one row per function: the queues
 
 // Of one entry of its `functions`: "5 device-warm, 2 host-warm, 1 cold" and where its device memory is.

@@ -63,6 +63,12 @@ TEST(StatusText, WhatLacksSeatsIsNamed) {
               HasSubstr("f lacks seats: no device has 60 % of its time left\n"));
 }
 
+TEST(StatusText, WhoDoesNotStartIsNamedWithTheReason) {
+  const json functions = {{{"name", "f"}, {"start_failure", "exit status 1"}}, {{"name", "g"}, {"start_failure", ""}}};
+  EXPECT_THAT(start_failures_text({{"functions", functions}}),
+              AllOf(HasSubstr("f does not start: exit status 1\n"), Not(HasSubstr("g does not"))));
+}
+
 TEST(StatusText, WarmStartsOfAnOlderNodeAreStarts) {
   const json counters{{"warm_starts", 6}, {"cold_starts", 2}};
   EXPECT_THAT(summary_text({{"counters", counters}}), HasSubstr("cold 25%"));

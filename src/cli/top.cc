@@ -30,7 +30,7 @@ constexpr auto kLookAtKeys = std::chrono::milliseconds(100);
 
 std::string tables(const Json& status) {
   return summary_text(status) + "\n" + gpus_text(status) + "\n" + tenants_text(status) + shares_text(status) +
-         functions_text(status);
+         functions_text(status) + start_failures_text(status);
 }
 
 // Asks the node on a thread of its own: keys are heard while it does not answer.

@@ -105,6 +105,7 @@ struct FunctionStatus {
   Bytes memory_expected{0};  // of one instance; 0: not known
   GpuSettings settings;
   ShareStatus share;
+  std::string start_failure;  // why its last instance did not get ready; "": it did, or none has started
 };
 
 struct TenantStatus {

@@ -357,6 +357,7 @@ void FunctionControl::tell_core(const FunctionRecord& record, std::shared_ptr<co
           function->record.code_path == record.code_path && function->record.image == record.image && same_content;
       const bool same_program = same_code && function->record.config == record.config;
       const bool same_process = same_code && is_same_process(function->record.config, record.config);
+      if (!same_program) function->start_failure.clear();
       function->record = record;
       function->kernel_task = kernel_task;
       const FlowSpec spec = spec_of(*function);

@@ -173,6 +173,10 @@ void Functions::count(const Complete& complete) {
   if (function->requested) count_in(requested_stats_, complete);
 }
 
+void Functions::start_ended(FlowId flow, std::string failure) {
+  if (RegisteredFunction* const function = find(flow)) function->start_failure = std::move(failure);
+}
+
 void Functions::count_first_byte(FlowId flow, Duration after) {
   RegisteredFunction* const function = find(flow);
   if (function == nullptr) return;

@@ -30,6 +30,7 @@ struct RegisteredFunction {
   std::shared_ptr<const BundledTask> kernel_task;  // when it is one; shared with what is being started
   bool requested = false;                          // of a one-off request
   bool is_leaving = false;                         // its removal is being written: it accepts no events any more
+  std::string start_failure;   // why its last instance did not get ready; "": it did, or none has started
   GpuId pipeline_device = {};  // of a pipeline: what its slices together are for the core (pipelines.h)
 
   bool is_pipeline() const { return kernel_task && kernel_task->pipeline; }
@@ -80,6 +81,7 @@ class Functions {
   // Counts a finished invocation; service that was charged after it. No effect when the function is not there any more.
   void count(const Complete& complete);
   void add_service(FlowId flow, Duration service);
+  void start_ended(FlowId flow, std::string failure);                        // of an instance; "": it is ready
   void count_first_byte(FlowId flow, Duration after);                        // of an answer that was streamed
   const FunctionStats& requested_stats() const { return requested_stats_; }  // of all one-off requests, ever
 

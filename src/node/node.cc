@@ -470,7 +470,10 @@ void Node::on_next(InstanceId instance) {
   LiveInstance* const live = instances_.find(instance);
   if (live == nullptr) return;  // being killed
   const bool was_ready = std::exchange(live->ready, true);
-  if (!was_ready) charges_.ready(instance);
+  if (!was_ready) {
+    charges_.ready(instance);
+    functions_.start_ended(live->flow, "");
+  }
   driver_.tell([&](Core& core, Instant now, Actions& out) {
     was_ready ? core.instance_idle(now, instance, out) : core.instance_ready(now, instance, out);
   });
@@ -500,6 +503,10 @@ void Node::on_answered(InstanceId instance, Answer answer) {
 
 void Node::on_gone(InstanceId instance, const ExitInfo& exit) {
   charges_.gone(instance);
+  const LiveInstance* const live = instances_.find(instance);
+  if (live != nullptr && !live->ready && !exit.is_nodes_fault) {
+    functions_.start_ended(live->flow, words_of_failed_start(exit));
+  }
   instances_.remove(instance);
   driver_.tell([&](Core& core, Instant now, Actions& out) {
     const std::size_t before = out.size();
@@ -547,6 +554,7 @@ void Node::act(const StopInstance& action) {
   charges_.stopped(action.instance);
   LiveInstance* const live = instances_.find(action.instance);
   if (live == nullptr) return;  // it has gone by itself
+  if (action.reason == StopReason::kStartFailed) functions_.start_ended(live->flow, "it was not ready in time");
   Runner& runner = *live->runner;
   instances_.remove(action.instance);
   runner.kill(action.instance);

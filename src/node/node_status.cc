@@ -35,6 +35,7 @@ std::vector<FunctionStatus> function_status(const Functions& functions, const Co
     list.back().memory_expected = core.expected_memory(function.flow);
     list.back().settings = gpu_settings(function.record.config).value_or(GpuSettings());
     list.back().share = shares.status(name, function.flow);
+    list.back().start_failure = function.start_failure;
   };
   for (const auto& [name, function] : functions.all()) add(name, function);
   for (const auto& [name, function] : functions.versions()) add(name, function);

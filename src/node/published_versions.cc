@@ -210,6 +210,7 @@ void PublishedVersions::tell_flow(const Version& version, const RegisteredFuncti
   const bool is_same_program = !has_other_seats && record.config == flow->record.config;
   const auto instances =
       is_same_process(record.config, flow->record.config) ? Core::Instances::kKept : Core::Instances::kReplaced;
+  if (!is_same_program) flow->start_failure.clear();
   flow->record = std::move(record);
   const FlowSpec spec = spec_of(*flow, latest.flow);
   ports_.driver.tell([&](Core& core, Instant now, Actions& out) {

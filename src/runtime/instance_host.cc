@@ -6,8 +6,10 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "base/json_bounds.h"
 #include "base/lifetime.h"
 #include "base/log.h"
 #include "runtime/fd_socket.h"
@@ -15,6 +17,22 @@
 #include "runtime/spawner_link.h"
 
 namespace fairlead {
+
+std::string words_of_failed_start(const ExitInfo& exit) {
+  constexpr std::size_t kMost = 300;
+  std::string text = exit.init_failure.text;
+  if (text.empty() && check_json_bounds(exit.init_error_payload, "the error")) {
+    const auto said = nlohmann::json::parse(exit.init_error_payload, nullptr, /*allow_exceptions=*/false);
+    const bool has_message = said.is_object() && said.contains("errorMessage") && said["errorMessage"].is_string();
+    if (has_message) text = said["errorMessage"].get<std::string>();
+  }
+  if (text.empty()) text = exit.reason;
+  if (text.size() <= kMost) return text;
+  std::size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // no part of a character
+  return text.substr(0, end);
+}
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -91,6 +91,9 @@ struct ExitInfo {
   bool is_nodes_fault = false;     // the node could not start or keep it, whatever its function does
 };
 
+// Why an instance that has ended did not get ready, for people: the runner's words, those it said itself, or how it ended. At most 300 bytes.
+std::string words_of_failed_start(const ExitInfo& exit);
+
 struct InstanceEvents {
   std::function<void(InstanceId)> next;  // it waits for an invocation: ready at the first, idle at each later one
   std::function<void(InstanceId, Answer)> answered;

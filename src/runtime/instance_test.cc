@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "model/function.h"
+#include "runtime/instance_host.h"
 #include "runtime/sandbox_root.h"
 
 namespace fairlead {
@@ -493,6 +494,23 @@ TEST_F(InstanceStreamTest, AnInstanceMayGoInTheMiddleOfAStream) {
   instance_.reset();
   EXPECT_TRUE(answers_.empty());
   EXPECT_EQ(listener_->changed, nullptr);
+}
+
+TEST(WordsOfFailedStart, AreTheRunnersThoseItSaidItselfOrHowItEnded) {
+  ExitInfo exit{.reason = "exit status 1", .init_error_payload = R"({"errorMessage": "no model", "errorType": "E"})"};
+  EXPECT_EQ(words_of_failed_start(exit), "no model");
+  exit.init_failure = {"KernelTask.InvalidTask", "there is no object w"};
+  EXPECT_EQ(words_of_failed_start(exit), "there is no object w");
+  exit.init_failure = {};
+  for (const char* said : {"", "no JSON", "[1]", "{}", R"({"errorMessage": 7})", R"({"errorMessage": ""})"}) {
+    exit.init_error_payload = said;
+    EXPECT_EQ(words_of_failed_start(exit), "exit status 1") << said;
+  }
+  exit.init_error_payload = std::string(100'000, '[');
+  EXPECT_EQ(words_of_failed_start(exit), "exit status 1");
+  exit.init_error_payload.clear();
+  exit.reason = std::string(299, 'x') + "\xc3\xa4";  // the bound is within the last character
+  EXPECT_EQ(words_of_failed_start(exit), std::string(299, 'x'));
 }
 
 }  // namespace

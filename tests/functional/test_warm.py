@@ -145,6 +145,23 @@ def test_boto3_provisions_concurrency_of_an_alias_that_moves_and_over_a_restart(
     assert client.list_provisioned_concurrency_configs(FunctionName="hello")["ProvisionedConcurrencyConfigs"] == []
 
 
+def test_what_does_not_start_says_why_and_is_ready_once_it_does(node):
+    client = boto3.client("lambda", endpoint_url=node.endpoint, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="y")
+    which = {"FunctionName": "broken", "Qualifier": "$LATEST"}
+    node.deploy("broken", MISBEHAVE, Environment={"Variables": {"AT_START": "init-error"}}, Tags={"gpu:replicas": "1"})
+
+    def status(wanted):
+        got = client.get_provisioned_concurrency_config(**which)
+        return got if got["Status"] == wanted else None
+
+    failed = eventually(lambda: status("FAILED"))
+    assert failed["StatusReason"] == "FUNCTION_ERROR_INIT_FAILURE: the last instance did not get ready: no model"
+    assert "broken does not start: no model" in cli(node, "status").stdout
+    client.update_function_configuration(FunctionName="broken", Environment={"Variables": {}})
+    assert "StatusReason" not in eventually(lambda: status("READY"))
+    assert "does not start" not in cli(node, "status").stdout
+
+
 def test_the_command_line_keeps_a_version(node):
     assert cli(node, "version", "publish", "hello").returncode == 0
     assert "hello:1: " in cli(node, "warm", "hello", "--qualifier", "1").stdout

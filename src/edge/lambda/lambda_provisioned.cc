@@ -85,8 +85,12 @@ Kept kept_of(NodeService& node, const Named& named) {
       return instance.flow == known.flow.flow && instance.seated && instance.state != InstanceState::kStarting;
     };
     const auto ready = std::count_if(status.instances.begin(), status.instances.end(), is_ready);
-    return {
+    Kept kept{
         .ready = static_cast<std::size_t>(ready), .of = known.settings.replicas.least, .lacking = known.share.lacking};
+    if (kept.lacking.empty() && !known.start_failure.empty()) {  // the words of AWS, and then ours
+      kept.lacking = "FUNCTION_ERROR_INIT_FAILURE: the last instance did not get ready: " + known.start_failure;
+    }
+    return kept;
   }
   return {};
 }

@@ -149,6 +149,17 @@ TEST_F(LambdaProvisionedVersions, WhatLacksAPlaceFailed) {
   EXPECT_EQ("FAILED", call("GET", kPath + "?Qualifier=live").json()["Status"]);
 }
 
+TEST_F(LambdaProvisionedVersions, WhoseInstancesDoNotStartFailedUntilOneDoes) {
+  ASSERT_EQ(202u, call("PUT", kPath + "?Qualifier=live", R"({"ProvisionedConcurrentExecutions":3})").response->status);
+  EXPECT_EQ("IN_PROGRESS", call("GET", kPath + "?Qualifier=live").json()["Status"]);
+  node_.node_status.functions[0].start_failure = "exit status 1";
+  EXPECT_EQ("FAILED", call("GET", kPath + "?Qualifier=live").json()["Status"]);
+  EXPECT_EQ("FUNCTION_ERROR_INIT_FAILURE: the last instance did not get ready: exit status 1",
+            call("GET", kPath + "?Qualifier=live").json()["StatusReason"]);
+  node_.node_status.functions[0].start_failure.clear();
+  EXPECT_EQ("IN_PROGRESS", call("GET", kPath + "?Qualifier=live").json()["Status"]);
+}
+
 // What deleting a version leaves when the node ends in the middle of it.
 TEST_F(LambdaProvisionedVersions, WhatTheTagNamesAndIsNotThereCanBeTakenAway) {
   node_.functions["f"].config.tags["gpu:provisioned"] = "9=2,gone=1";

@@ -141,6 +141,7 @@ json function_status_json(const FunctionStatus& function) {
           {"tenant", function.settings.tenant},
           {"objective_ms", optional_json(function.settings.objective_ms)},
           {"share", share_json(function)},
+          {"start_failure", function.start_failure},
           {"stats",
            {{"invocations", stats.invocations},
             {"errors", stats.errors},
