@@ -151,9 +151,10 @@ constexpr BurstContestant kBurstContestants[] = {
 Result<Rows> burst_runs(const ScalingOptions& options) {
   if (const auto known = make_load_predictor(options.predictor); !known) return fail(known.error());
   Rows rows;
-  for (const double size : {1.0, 2.0}) {
+  constexpr std::pair<double, const char*> kSizes[] = {{0.1, "tenth"}, {1, "one"}, {2, "twice"}};
+  for (const auto& [size, workload] : kSizes) {
     for (const BurstContestant& one : kBurstContestants) {
-      ScalingRow row{.experiment = "bursts", .contestant = one.name, .workload = size == 1 ? "one" : "twice"};
+      ScalingRow row{.experiment = "bursts", .contestant = one.name, .workload = workload};
       std::vector<std::pair<std::string, double>> sums = {{"resnet_missed_percent", 0}, {"rnnt_missed_percent", 0},
                                                           {"bert_missed_percent", 0},   {"area_of_bound", 0},
                                                           {"devices_of_bound", 0},      {"parked", 0},
