@@ -23,11 +23,13 @@ struct Renewal {
 
 class Steadiness {
  public:
-  static constexpr Duration kLongestGap = std::chrono::milliseconds(2500);  // between two answers: a server that hangs is a gap, too
-  static constexpr Duration kJump = std::chrono::milliseconds(500);         // less is what clocks do
+  static constexpr Duration kLongestGap =
+      std::chrono::milliseconds(2500);  // between two answers: a server that hangs is a gap, too
+  static constexpr Duration kJump = std::chrono::milliseconds(500);  // less is what clocks do
 
   void renewed(const Renewal& renewal) {
-    if (!last_ || renewal.answered - last_->answered > kLongestGap || jumped(*last_, renewal)) since_ = renewal.answered;
+    if (!last_ || renewal.answered - last_->answered > kLongestGap || jumped(*last_, renewal))
+      since_ = renewal.answered;
     last_ = renewal;
   }
   void interrupted() { last_.reset(); }  // the connection was lost
