@@ -69,6 +69,7 @@ def reserved(seconds, seeds):
 def main(seconds=SECONDS, seeds=1):
     shares_cut.cut(seconds, seeds)
     shares_cut.narrow(seconds)
+    shares_cut.halves(seconds)
     reserved(seconds, seeds)
     objectives(seconds, seeds)
     delivered(seconds, seeds)

@@ -153,14 +153,19 @@ def narrow_tasks(folder, seconds, tags, quota):
             node.deploy("promised", task(folder / "promised", 0.1, 1, 8), Timeout=60, Tags={"gpu:quota-request": "5"})
         for name in names * 2:
             node.invoke(name, "{}")
-        with Load(node, names) as load:
-            time.sleep(1)  # sleep: until all are under way
-            before, began = sum(load.calls.values()), time.monotonic()
-            time.sleep(seconds)  # sleep: the measurement
-            done, took = sum(load.calls.values()) - before, time.monotonic() - began
-        if load.failed:
-            raise SystemExit(f"a call failed: {load.failed[0].decode(errors='replace')}")
-        return done / took
+        return calls_per_s(node, names, seconds)
+
+
+def calls_per_s(node, names, seconds):
+    """Of all together, a call at a time of each."""
+    with Load(node, names) as load:
+        time.sleep(1)  # sleep: until all are under way
+        before, began = sum(load.calls.values()), time.monotonic()
+        time.sleep(seconds)  # sleep: the measurement
+        done, took = sum(load.calls.values()) - before, time.monotonic() - began
+    if load.failed:
+        raise SystemExit(f"a call failed: {load.failed[0].decode(errors='replace')}")
+    return done / took
 
 
 def narrow(seconds=20):
@@ -177,6 +182,25 @@ def narrow(seconds=20):
            note=f"eight kernel tasks of 8 blocks a kernel on a paced device of 80 SMs, and the same eight in turns, as wide as the device; "
                 f"{rows['unpaced']:.1f} calls/s where nobody has a quota")
     return rows
+
+
+def halves(seconds=20):
+    """Two kernel tasks whose kernels fill the device, each kept to half of its SMs for 90 % of the time: beside each other, and one alone."""
+    before_other_work()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="fairlead-shares-halves-"))
+    try:
+        with Node(BUILD, folder / "node", options=["--task-isolation", "fence"], gpu_environment={"SOFTGPU_MODE": "charge"}) as node:
+            for name in ("one", "other"):
+                node.deploy(name, task(folder / name, 1, 10, 800), Timeout=60, Tags={"gpu:compute-percent": "50", "gpu:quota-request": "90"})
+            for name in ("one", "other") * 2:
+                node.invoke(name, "{}")
+            alone = calls_per_s(node, ["one"], seconds)
+            together = calls_per_s(node, ["one", "other"], seconds)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    report("shares_kernel_tasks_on_half_the_sms", together, "calls/s", baseline=2 * alone, bound=0.95, at_least=True,
+           note="two kernel tasks whose kernels fill the device, each kept to half of its SMs, beside each other; twice what one has alone there")
+    return {"alone": alone, "together": together}
 
 
 def before_other_work():

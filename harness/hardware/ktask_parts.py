@@ -134,8 +134,28 @@ def fence(setting, rows):
             rows.record(f"{kernels} kernels: time on the GPU with fence / with process", round(on_gpu, 3))
 
 
+def widths(setting, rows):
+    """A product whose blocks fill the device, as it is and kept to a part of the SMs (gpu:compute-percent: a green context's)."""
+    side, percent = (256, 10) if setting.software else (2048, 25)
+    folder = setting.folder / "square"
+    folder.mkdir(exist_ok=True)
+    (folder / "task.json").write_text(json.dumps(load_gpu_check().product("f32", side, "temporary", 4)))
+    for cublas in ("off",) if setting.software else ("off", "auto"):
+        took = {}
+        with setting.node("--task-isolation", "fence", "--cublas", cublas) as node:
+            for name, tags in (("whole", {}), ("kept", {"gpu:compute-percent": str(percent)})):
+                node.deploy(name, folder, Tags=tags)
+                took[name] = min(invoke(node, name)[0]["phases_us"]["kernel_run"] for _ in range(setting.repetitions(20)))
+        what = f"--cublas {cublas}: kernels kept to {percent} % of the SMs: time on the GPU / on all of them"
+        ratio = took["kept"] / took["whole"]
+        if setting.software:  # kernels take their own time there, and no modelled one
+            rows.record(what, round(ratio, 2))
+        else:
+            rows.expect_between(what, ratio, 2, None)
+
+
 def kernel_tasks(setting, rows):
-    for step in (examples, products, fence):
+    for step in (examples, products, fence, widths):
         try:
             step(setting, rows)
         except (Exception, SystemExit) as error:  # the steps do not need each other

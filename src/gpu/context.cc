@@ -149,7 +149,7 @@ struct CudaContext::Library {
   CUmemAllocationProp allocation() const {
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, facts.number};
     return properties;
   }
 
@@ -161,10 +161,8 @@ struct CudaContext::Library {
   StreamCalls stream;
   std::optional<GraphCalls> graphs;  // none: the driver lacks some of them
 
-  CUdevice ordinal = 0;
-  std::string name;
+  Device facts;
   DeviceLimits limits;
-  std::uint32_t architecture = 0;
   std::size_t granularity = 0;
 };
 
@@ -209,11 +207,11 @@ Status CudaContext::start(int ordinal) {
   CUcontext context = nullptr;
   std::array<char, 256> name{};
   CUresult code = driver.device.init(0);
-  if (code == CUDA_SUCCESS) code = driver.device.get(&driver.ordinal, ordinal);
-  if (code == CUDA_SUCCESS) code = driver.device.name(name.data(), name.size(), driver.ordinal);
-  if (code == CUDA_SUCCESS) code = driver.device.retain(&context, driver.ordinal);
+  if (code == CUDA_SUCCESS) code = driver.device.get(&driver.facts.number, ordinal);
+  if (code == CUDA_SUCCESS) code = driver.device.name(name.data(), name.size(), driver.facts.number);
+  if (code == CUDA_SUCCESS) code = driver.device.retain(&context, driver.facts.number);
   if (code == CUDA_SUCCESS) code = driver.device.set_current(context);
-  driver.name = name.data();
+  driver.facts.name = name.data();
   const CUmemAllocationProp properties = driver.allocation();
   if (code == CUDA_SUCCESS) {
     code = driver.mapping.granularity(&driver.granularity, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
@@ -227,7 +225,7 @@ Status CudaContext::read_limits() {
   CUresult code = CUDA_SUCCESS;
   const auto read = [&](CUdevice_attribute attribute) {
     int value = 0;
-    const CUresult got = driver.device.attribute(&value, attribute, driver.ordinal);
+    const CUresult got = driver.device.attribute(&value, attribute, driver.facts.number);
     if (code == CUDA_SUCCESS) code = got;
     return static_cast<std::uint32_t>(value);
   };
@@ -238,20 +236,21 @@ Status CudaContext::read_limits() {
                       read(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)};
   limits.max_threads_per_block = read(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
   limits.max_shared_bytes = read(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-  library_->architecture =
+  library_->facts.architecture =
       10 * read(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) + read(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   return check(code, "limits of the device");
 }
 
-const std::string& CudaContext::device_name() const {
-  return library_->name;
+const CudaContext::Device& CudaContext::device() const {
+  return library_->facts;
 }
+
 const DeviceLimits& CudaContext::limits() const {
   return library_->limits;
 }
 
-std::uint32_t CudaContext::architecture() const {
-  return library_->architecture;
+const SharedLibrary& CudaContext::driver() const {
+  return library_->shared;
 }
 
 std::string CudaContext::describe(CUresult code) const {
@@ -460,7 +459,7 @@ Occupancy::Occupancy(const CudaContext& cuda) {
   if (!driver.shared.bind(of_one_, "cuOccupancyMaxActiveBlocksPerMultiprocessor")) of_one_ = nullptr;
   const auto read = [&driver](CUdevice_attribute attribute) {
     int value = 0;
-    const bool is_said = driver.device.attribute(&value, attribute, driver.ordinal) == CUDA_SUCCESS;
+    const bool is_said = driver.device.attribute(&value, attribute, driver.facts.number) == CUDA_SUCCESS;
     return is_said ? static_cast<std::uint64_t>(value) : 0;
   };
   multiprocessors_ = std::max<std::uint64_t>(1, read(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));

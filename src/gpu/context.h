@@ -24,9 +24,14 @@ class CudaContext {
   CudaContext(const CudaContext&) = delete;
   CudaContext& operator=(const CudaContext&) = delete;
 
-  const std::string& device_name() const;
+  struct Device {
+    std::string name;
+    std::uint32_t architecture = 0;  // 80: sm_80
+    CUdevice number = 0;             // as the driver has it
+  };
+  const Device& device() const;
   const DeviceLimits& limits() const;
-  std::uint32_t architecture() const;  // 80: sm_80
+  const SharedLibrary& driver() const;  // to look for what not every one has
   Result<Bytes> free_memory() const;
 
   // Device memory under addresses that were reserved before. `alignment`: a power of two. `hint`: where, if it can be; 0:

@@ -245,8 +245,8 @@ PacedShare Shares::paced(const std::string& function, FlowId flow, bool entitled
   return share;
 }
 
-// Processes take turns on the whole device unless they are MPS's clients. A kernel task is refused when its kernels are wider than its
-// author says (device_servers.h), so that nobody has to hold them to that.
+// Processes take turns on the whole device unless they are MPS's clients. A kernel task whose kernels are wider than its author says is kept to
+// that part of the SMs, or refused (device_servers.h).
 Widths Shares::widths(const Asked& asked) const {
   const bool has_widths = asked.is_kernel_task ? options_.has_task_widths : options_.mode == SharingMode::kMps;
   return has_widths ? Widths::kByAuthor : Widths::kWhole;

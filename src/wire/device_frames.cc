@@ -22,7 +22,7 @@ void visit_fields(Fields& f, ModuleImage& x) {
 }
 template <typename Fields>
 void visit_fields(Fields& f, RegisterSession& x) {
-  f(x.session), f(x.tenant), f(x.task), f(x.modules), f(x.constants), f(x.supplied);
+  f(x.session), f(x.tenant), f(x.task), f(x.modules), f(x.constants), f(x.supplied), f(x.most_width_percent);
 }
 template <typename Fields>
 void visit_fields(Fields& f, DropSession& x) {
@@ -94,7 +94,7 @@ void visit_fields(Fields& f, ServerReady& x) {
 }
 template <typename Fields>
 void visit_fields(Fields& f, SessionReady& x) {
-  f(x.session), f(x.error), f(x.init_ns), f(x.width_percent);
+  f(x.session), f(x.error), f(x.init_ns), f(x.width_percent), f(x.why_not_narrower);
 }
 template <typename Fields>
 void visit_fields(Fields& f, ServerCounters& x) {

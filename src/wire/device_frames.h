@@ -82,6 +82,8 @@ struct RegisterSession {
   std::vector<ModuleImage> modules;
   std::vector<BoundObject> constants;
   std::vector<SuppliedObject> supplied;
+  std::uint32_t most_width_percent =
+      100;  // its kernels are not to be on more of the SMs at once, where the server can see to that
   bool operator==(const RegisterSession&) const = default;
 };
 struct DropSession {
@@ -183,6 +185,7 @@ struct SessionReady {
   std::string error;  // empty: it is
   std::int64_t init_ns = 0;
   std::uint32_t width_percent = 100;  // of the device's SMs that its kernels are on at once, at most
+  std::string why_not_narrower;       // where that is more than was asked for
   bool operator==(const SessionReady&) const = default;
 };
 // Since the server's start.

@@ -15,7 +15,8 @@ std::vector<FrameToServer> frames_to_server() {
                       .task = "task",
                       .modules = {{.sha256 = "hash", .bytes = 7, .descriptor = 8}, {.sha256 = "other"}},
                       .constants = {bound},
-                      .supplied = {supplied}},
+                      .supplied = {supplied},
+                      .most_width_percent = 41},
       DropSession{.session = 9},
       RunCall{.call = 10,
               .session = 11,
@@ -70,7 +71,8 @@ std::vector<FrameToNode> frames_to_node() {
                    .modules = 23};
   return {
       ServerReady{.device = "a GPU", .memory = 24},
-      SessionReady{.session = 25, .error = "why", .init_ns = 26, .width_percent = 27},
+      SessionReady{
+          .session = 25, .error = "why", .init_ns = 26, .width_percent = 27, .why_not_narrower = "machine code"},
       done,
       ObjectFetched{.fetch = 27, .error = "why"},
       ServerFault{.error = "why", .calls = {28, 29}},

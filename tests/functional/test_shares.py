@@ -152,12 +152,53 @@ def test_kernel_tasks_of_a_width_share_the_same_time(start_node, tmp_path, optio
     said = refusal(node, "wide", **{"gpu:quota-request": "90"})
     assert "180.0 %" in said, "as wide as the device it has to follow them"
     node.deploy("wider", shares_cut.task(tmp_path / "wider", 0.1, 1, 9), Tags=tags | {"gpu:quota-request": "5"})
-    body = node.invoke("wider", "{}")[2].decode()
-    assert "gpu:compute-percent is 10, and its kernels may be on 12 % of the SMs at once: say 12 or more" in body
     status, _, body = node.call("POST", "/2015-03-31/functions/wider/versions", "{}")
     assert status == 201, body
+    if "fence" in options:  # one server, which keeps them to 8 SMs, of a version too
+        for name in ("wider", "wider:1"):
+            assert "phases_us" in json.loads(node.invoke(name, "{}")[2])
+        return
+    body = node.invoke("wider", "{}")[2].decode()
+    assert "gpu:compute-percent is 10, and its kernels may be on 12 % of the SMs at once: say 12 or more" in body
     body = node.invoke("wider:1", "{}")[2].decode()
     assert "gpu:compute-percent is 10, and its kernels may be on 12 %" in body, "a version is held to what it is charged"
+
+
+def test_kernels_that_fill_the_device_are_kept_to_the_sms_that_their_author_says(start_node, tmp_path):
+    node = start_node("--task-isolation", "fence", gpu_environment={"SOFTGPU_MODE": "charge"})
+
+    def run_us(name, **tags):
+        """Of ten kernels: where nobody is kept to SMs they are a graph."""
+        node.deploy(name, shares_cut.task(tmp_path / name, 0.2, 10, 800), Tags={"gpu:compute-percent": tags["percent"]} if tags else {})
+        phases = [json.loads(node.invoke(name, "{}")[2])["phases_us"] for _ in range(5)]
+        return min(one["kernel_run"] for one in phases)
+    whole = run_us("whole")
+    assert run_us("quarter", percent="25") > 3 * whole, "four times as long on a quarter of the SMs"
+    assert run_us("tenth", percent="10") > 7 * whole
+    node.deploy("speck", shares_cut.task(tmp_path / "speck", 0.1, 1, 800), Tags={"gpu:compute-percent": "1"})
+    assert "may be on 3 % of the SMs at once: say 3 or more" in node.invoke("speck", "{}")[2].decode(), "two SMs are the least"
+
+
+def test_long_kernels_that_are_kept_to_sms_go_on_in_pieces(start_node, tmp_path):
+    """Beside somebody who is promised time, of whom none waits for a whole call of 80 ms."""
+    node = start_node("--task-isolation", "fence", gpu_environment={"SOFTGPU_MODE": "charge"})
+    node.deploy("reserved", VECTOR_ADD, Tags={"gpu:quota-request": "20"})
+    node.deploy("long", shares_cut.task(tmp_path / "long", 20, 1, 256_000), Timeout=60,
+                Tags={"gpu:compute-percent": "25", "gpu:quota-request": "40", "gpu:replicas": "1"})
+    inputs = json.dumps({"inputs": {"a": [1, 2, 3], "b": [4, 5, 6]}})
+    for _ in range(4):  # from the second or third on it is cut
+        assert json.loads(node.invoke("long", "{}")[2])["phases_us"]["kernel_run"] > 60_000
+
+    def places_of_long():
+        told = json.loads(cli(node, "--json", "frames").stdout)[0]
+        ids = {one["id"] for one in told["instances"] if one["function"] == "long"}
+        return [place for place in told["places"] if place["id"] in ids]
+    with shares_cut.Load(node, ["long"]) as load:
+        eventually(lambda: load.calls["long"] >= 10, 60)
+        assert node.invoke("reserved", inputs)[0] == 200
+        places = places_of_long()
+    assert not load.failed
+    assert min(place["begin_us_ago"] - place["end_us_ago"] for place in places) < 40_000, "a call of 80 ms has several places"
 
 
 def test_narrow_instances_share_the_same_time_under_mps(start_node):

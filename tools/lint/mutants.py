@@ -8,7 +8,7 @@ import tree
 
 LIST = "tests/mutants.toml"
 FOLDERS = ("src/base/", "src/node/", "src/runtime/", "src/store/", "src/cli/", "src/decide/", "src/edge/", "src/net/", "src/identity/", "src/model/",
-           "src/gpu/fence/", "softgpu/", "shim/")
+           "src/gpu/", "softgpu/", "shim/")
 FIELDS = {"name": str, "file": str, "text": str, "replacement": str, "tests": list}
 
 

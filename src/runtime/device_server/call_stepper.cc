@@ -13,7 +13,12 @@ bool CallStepper::takes(const TaskCall& call) const {
 }
 
 Status CallStepper::prepare(TaskSession& session) {
-  auto steps = CallSteps::create(cuda_, *session.kernels);
+  const Occupancy occupancy(cuda_);
+  std::vector<std::uint64_t> waves;
+  for (std::size_t k = 0; k < session.kernels->task().kernels.size(); ++k) {
+    waves.push_back(session.blocks_at_once(occupancy, k));
+  }
+  auto steps = CallSteps::create(cuda_, *session.kernels, waves);
   if (!steps) return fail(steps.error());
   session.steps = *std::move(steps);
   return {};
@@ -55,8 +60,10 @@ bool CallStepper::has_place(TaskCall& call, Instant now) {
   const std::uint64_t session = call.order.session;
   if (!call.steps.paused && gates_.left(session, now)) return true;
   if (!std::exchange(call.steps.paused, true)) gates_.pauses(session);
+  call.lane->rest(true);
   if (!gates_.may_begin(session, now)) return false;
   call.steps.paused = false;
+  call.lane->rest(false);
   gates_.began(session);
   return true;
 }
@@ -65,6 +72,7 @@ void CallStepper::end(TaskCall& call, HostCall wake) {
   call.session->steps->abandon();
   call.steps.paused = false;
   call.steps.over = true;
+  call.lane->rest(false);
   cuda_.record(call.times.done, call.lane->main());
   cuda_.call_host(call.lane->main(), wake.function, wake.data);
 }

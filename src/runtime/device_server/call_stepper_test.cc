@@ -90,7 +90,7 @@ class CallStepperTest : public testing::TestWithParam<AddressSpaces> {
                     .value();
   }
 
-  void start(bool whole = false, const std::string& ptx = kChurn) {
+  void start(bool whole = false, const std::string& ptx = kChurn, std::uint32_t most_width_percent = 100) {
     const std::uint32_t rounds = 300;
     KernelTask task;
     task.modules.push_back({.name = "m", .sha256 = std::string(32, 'm')});
@@ -104,6 +104,7 @@ class CallStepperTest : public testing::TestWithParam<AddressSpaces> {
     UniqueFd file(::memfd_create("module", MFD_CLOEXEC));
     ASSERT_EQ(::write(file.get(), ptx.data(), ptx.size()), static_cast<ssize_t>(ptx.size()));
     wire::RegisterSession frame{.session = kSession, .tenant = "acme", .task = wire::encode(task)};
+    frame.most_width_percent = most_width_percent;
     frame.modules.push_back({.sha256 = "m", .bytes = ptx.size(), .descriptor = 0});
     std::vector<UniqueFd> files;
     files.push_back(std::move(file));
@@ -193,6 +194,21 @@ TEST_P(CallStepperTest, ALongCallIsCutFromTheSecondOneOn) {
   }
   EXPECT_EQ(done()->counters.modules, 2U) << "the one with twins, and the one without that nobody has unloaded";
   EXPECT_TRUE(whole_call() == expected);
+}
+
+TEST_P(CallStepperTest, ACallThatIsKeptToSmsIsCutAndComputesTheSame) {
+  if (GetParam() == AddressSpaces::kOne) GTEST_SKIP() << "others' servers may be on the device";
+  start(false, kChurn, 25);
+  EXPECT_EQ(last<wire::SessionReady>()->width_percent, 25U);
+  node_.pace();
+  const std::string expected = whole_call();
+  ASSERT_EQ(expected.size(), kBlocks * 4U) << expected;
+  for (int i = 0; i < 2; ++i) {
+    std::string out;
+    EXPECT_GE(call_in_places(out), 3);
+    EXPECT_TRUE(out == expected) << out.substr(0, 100);
+  }
+  EXPECT_EQ(done()->counters.modules, 2U);
 }
 
 TEST_P(CallStepperTest, WhereNobodyHasAQuotaNothingIsCut) {

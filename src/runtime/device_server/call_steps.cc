@@ -2,14 +2,13 @@
 
 namespace fairlead {
 
-Result<std::unique_ptr<CallSteps>> CallSteps::create(CudaContext& cuda, KernelSession& session) {
+Result<std::unique_ptr<CallSteps>> CallSteps::create(CudaContext& cuda, KernelSession& session,
+                                                     const std::vector<std::uint64_t>& waves) {
   const KernelTask& task = session.task();
-  const Occupancy occupancy(cuda);
   std::vector<KernelPieces::Kernel> kernels;
   for (std::size_t k = 0; k < task.kernels.size(); ++k) {
-    kernels.push_back({.blocks = blocks_of(task.kernels[k].grid),
-                       .wave = session.blocks_at_once(occupancy, k),
-                       .can_be_cut = session.has_twin(k)});
+    kernels.push_back(
+        {.blocks = blocks_of(task.kernels[k].grid), .wave = waves.at(k), .can_be_cut = session.has_twin(k)});
   }
   std::unique_ptr<CallSteps> steps(new CallSteps(cuda, session, KernelPieces(std::move(kernels), task.iterations)));
   for (Events& events : steps->events_) {

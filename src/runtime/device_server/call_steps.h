@@ -21,8 +21,10 @@ namespace fairlead {
 // Of one session: a call at a time.
 class CallSteps {
  public:
-  // `session` outlives it. Errors: the driver's, of making events.
-  static Result<std::unique_ptr<CallSteps>> create(CudaContext& cuda, KernelSession& session);
+  // `session` outlives it. waves[k]: how many blocks of kernel k the device holds together, or what it is launched on of the device. Errors:
+  // the driver's, of making events.
+  static Result<std::unique_ptr<CallSteps>> create(CudaContext& cuda, KernelSession& session,
+                                                   const std::vector<std::uint64_t>& waves);
   ~CallSteps();
   CallSteps(const CallSteps&) = delete;
   CallSteps& operator=(const CallSteps&) = delete;

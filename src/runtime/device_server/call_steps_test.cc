@@ -83,6 +83,15 @@ const Gpu& gpu() {
   return shared;
 }
 
+std::vector<std::uint64_t> waves(const KernelSession& session) {
+  const Occupancy occupancy(*gpu().cuda);
+  std::vector<std::uint64_t> blocks;
+  for (std::size_t k = 0; k < session.task().kernels.size(); ++k) {
+    blocks.push_back(session.blocks_at_once(occupancy, k));
+  }
+  return blocks;
+}
+
 std::string numbers(std::size_t bytes) {
   std::string content(bytes, '\0');
   for (std::size_t i = 0; i + 4 <= bytes; i += 4) {
@@ -127,7 +136,7 @@ RC_GTEST_PROP(CallSteps, ComputeWhatAWholeCallDoes, ()) {
   }
   const auto session = gpu().session(task, gpu().kernels);
   const auto other = gpu().session(task, gpu().kernels);
-  const auto steps = CallSteps::create(*gpu().cuda, *session).value();
+  const auto steps = CallSteps::create(*gpu().cuda, *session, waves(*session)).value();
   const std::string before = numbers(buffers * kElements * 4);
   for (int call = 0; call < 2; ++call) {  // buffers are elsewhere in each; what is known of kernels, too
     std::vector<CUdeviceptr> addresses;
@@ -155,7 +164,7 @@ TEST(CallSteps, ProductsOfTheLibraryAreTheSame) {
     const KernelTask task = gemm.task();
     const CUmodule module = cut_module(*gpu().cuda, GEMM_PTX, {gemm.kernel});
     const auto session = gpu().session(task, module);
-    const auto steps = CallSteps::create(*gpu().cuda, *session).value();
+    const auto steps = CallSteps::create(*gpu().cuda, *session, waves(*session)).value();
     std::vector<CUdeviceptr> addresses;
     std::uint64_t end = 0;
     for (const BufferSpec& buffer : task.buffers) {
@@ -180,7 +189,7 @@ TEST(CallSteps, NothingIsQueuedBehindWhatIsNotKnown) {
       2, {.name = "b", .bytes = Bytes(kElements * 4), .role = BufferRole::kInOut, .shape = {}, .constant = {}});
   task.kernels = {kernel(true, 0, 1)};
   const auto session = gpu().session(task, gpu().kernels);
-  const auto steps = CallSteps::create(*gpu().cuda, *session).value();
+  const auto steps = CallSteps::create(*gpu().cuda, *session, waves(*session)).value();
   const std::vector<CUdeviceptr> addresses{gpu().base, gpu().base + kElements * 4};
   static int woken = 0;
   steps->begin_call();

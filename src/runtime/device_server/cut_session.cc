@@ -93,6 +93,7 @@ Result<CutSession> cut_session(const wire::RegisterSession& frame, const std::ve
                                std::uint32_t architecture) {
   CutSession made{
       .frame = {.session = frame.session, .tenant = frame.tenant, .task = frame.task}, .files = {}, .twins = {}};
+  made.frame.most_width_percent = frame.most_width_percent;
   Cutter cutter(task, at_once, architecture);
   for (std::size_t m = 0; m < frame.modules.size(); ++m) {
     wire::ModuleImage module = frame.modules[m];

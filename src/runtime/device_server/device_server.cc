@@ -52,7 +52,7 @@ class Server {
                                          [this](const wire::FrameToNode& frame) { channel_.send(encode(frame)); });
     if (!executor) return fail(executor.error());
     executor_ = *std::move(executor);
-    channel_.send(encode(wire::ServerReady{cuda_->device_name(), static_cast<std::uint64_t>(cache.device.count())}));
+    channel_.send(encode(wire::ServerReady{cuda_->device().name, static_cast<std::uint64_t>(cache.device.count())}));
     return {};
   }
 

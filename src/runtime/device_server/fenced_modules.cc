@@ -77,12 +77,12 @@ Result<std::string> FencedModules::accept(const std::string& key, FencedCode cod
 Result<std::string> FencedModules::fence(Instant now, DeviceObjects::RangeIndex index, const std::string& key,
                                          const std::string& image) {
   fence::FenceOptions options = options_of(index);
-  const auto bytes = measure_image(image, cuda_.architecture(), options);
+  const auto bytes = measure_image(image, cuda_.device().architecture, options);
   if (!bytes) return fail(bytes.error());
   const auto address = place(now, index, key, *bytes);
   if (!address) return fail(address.error());
   options.variables_address = *address;
-  auto code = fence_image(image, cuda_.architecture(), options);
+  auto code = fence_image(image, cuda_.device().architecture, options);
   if (!code) return fail(code.error());
   return accept(key, *std::move(code));
 }

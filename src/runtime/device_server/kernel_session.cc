@@ -19,17 +19,28 @@ constexpr std::size_t kArgumentAlignment = 16;
 }  // namespace
 
 Result<std::unique_ptr<LaunchLane>> LaunchLane::create(CudaContext& cuda) {
+  Streams streams{};
+  for (CUstream& stream : streams) {
+    const auto made = cuda.make_stream();
+    if (!made) return fail(made.error());
+    stream = *made;
+  }
+  return create(cuda, streams);
+}
+
+Result<std::unique_ptr<LaunchLane>> LaunchLane::create(CudaContext& cuda, const Streams& streams) {
   auto lane = std::make_unique<LaunchLane>();
+  lane->streams_ = streams;
   const auto fork = cuda.make_event(false);
   if (!fork) return fail(fork.error());
   lane->fork_ = *fork;
-  for (std::uint32_t i = 0; i < kStreams; ++i) {
-    const auto stream = cuda.make_stream();
-    const auto join = cuda.make_event(false);
-    if (!stream) return fail(stream.error());
-    if (!join) return fail(join.error());
-    lane->streams_[i] = *stream;
-    lane->joins_[i] = *join;
+  for (CUevent& join : lane->joins_) {
+    const auto made = cuda.make_event(false);
+    if (!made) {
+      lane->destroy_events(cuda);
+      return fail(made.error());
+    }
+    join = *made;
   }
   return lane;
 }
@@ -41,6 +52,15 @@ Status LaunchLane::need_events(CudaContext& cuda, std::uint32_t count) {
     events_.push_back(*event);
   }
   return {};
+}
+
+void LaunchLane::destroy_events(CudaContext& cuda) {
+  cuda.destroy_event(fork_);
+  for (const CUevent event : joins_) {
+    if (event != nullptr) cuda.destroy_event(event);
+  }
+  for (const CUevent event : events_) cuda.destroy_event(event);
+  events_.clear();
 }
 
 Result<std::unique_ptr<KernelSession>> KernelSession::create(CudaContext& cuda, KernelTask task,

@@ -34,17 +34,25 @@ inline std::uint64_t blocks_of(const Dim3& grid) {
 class LaunchLane {
  public:
   static Result<std::unique_ptr<LaunchLane>> create(CudaContext& cuda);
-
   static constexpr std::uint32_t kStreams = 4;
+  using Streams = std::array<CUstream, kStreams>;
+  static Result<std::unique_ptr<LaunchLane>> create(CudaContext& cuda, const Streams& streams);
+
   CUstream main() const { return streams_[0]; }
   CUstream stream(std::uint32_t index) const { return streams_[index]; }
   CUevent fork() const { return fork_; }
   CUevent join(std::uint32_t index) const { return joins_[index]; }
   Status need_events(CudaContext& cuda, std::uint32_t count);
   CUevent event(std::uint32_t index) const { return events_[index]; }
+  const Streams& streams() const { return streams_; }  // whoever has made them destroys them
+  void destroy_events(CudaContext& cuda);              // REQUIRES: no call comes any more
+  // The call on it waits for its session's next place, and nothing of it is on the device.
+  void rest(bool rests) { rests_ = rests; }
+  bool rests() const { return rests_; }
 
  private:
-  std::array<CUstream, kStreams> streams_{};
+  Streams streams_{};
+  bool rests_ = false;
   std::array<CUevent, kStreams> joins_{};
   CUevent fork_ = nullptr;
   std::vector<CUevent> events_;
@@ -92,6 +100,8 @@ class KernelSession {
 
   const LaunchPlan& plan() const { return plan_; }
   bool has_graph() const { return graph_ != nullptr; }
+  // Launched kernel by kernel from now on: on the SMs of the stream that it is launched into, which a graph's kernels are not.
+  void forget_graph() { graph_.reset(); }
   std::size_t cublas_calls() const;  // of one iteration
 
  private:

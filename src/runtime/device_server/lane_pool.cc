@@ -28,7 +28,7 @@ Status LanePool::need_events(std::uint32_t count) {
   for (const Held& held : lanes_) {
     if (Status events = held.lane->need_events(cuda_, events_); !events) return events;
   }
-  return {};
+  return parts_.need_events(events_);
 }
 
 LaunchLane& LanePool::take() {
@@ -42,6 +42,7 @@ LaunchLane& LanePool::take() {
 }
 
 void LanePool::give_back(const LaunchLane& lane) {
+  if (parts_.give_back(lane)) return;
   const auto held = std::ranges::find_if(lanes_, [&](const Held& one) { return one.lane.get() == &lane; });
   FL_CHECK(held != lanes_.end() && held->calls > 0, "a lane that no call is on is given back");
   --held->calls;

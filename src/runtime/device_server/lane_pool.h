@@ -1,4 +1,5 @@
-// The lanes that calls of a device server run on: four at first, up to sixteen as calls overlap, shared beyond.
+// The lanes that calls of a device server run on: four at first, up to sixteen as calls overlap, shared beyond. Those of calls that are kept to a part
+// of the SMs are beside them (part_lanes.h).
 //
 // A call gets a lane that no other is on: behind one that waits for its constants another would wait with it.
 //
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "runtime/device_server/kernel_session.h"
+#include "runtime/device_server/part_lanes.h"
 
 namespace fairlead {
 
@@ -24,8 +26,9 @@ class LanePool {
   // Each lane, and those to come, have so many events. kUnavailable, or the driver's words.
   Status need_events(std::uint32_t count);
   LaunchLane& take();
-  void give_back(const LaunchLane& lane);  // REQUIRES: take() gave it, once for each call
+  void give_back(const LaunchLane& lane);  // REQUIRES: it was taken, once for each call
   LaunchLane& first() { return *lanes_.front().lane; }
+  PartLanes& parts() { return parts_; }  // whose lanes come back by give_back(), too
 
  private:
   struct Held {
@@ -33,13 +36,14 @@ class LanePool {
     std::uint32_t calls = 0;  // that are on it
   };
 
-  explicit LanePool(CudaContext& cuda) : cuda_(cuda) {}
+  explicit LanePool(CudaContext& cuda) : cuda_(cuda), parts_(cuda) {}
   Status make_lane();
 
   CudaContext& cuda_;
   std::vector<Held> lanes_;
   std::uint32_t events_ = 0;  // of each
   std::size_t next_ = 0;      // of those that are shared
+  PartLanes parts_;
 };
 
 }  // namespace fairlead

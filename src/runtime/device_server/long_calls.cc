@@ -39,9 +39,9 @@ void LongCalls::cut(TaskSession& session) {
   const Occupancy occupancy(cuda_);
   std::vector<std::uint64_t> at_once;
   for (std::size_t k = 0; k < task.kernels.size(); ++k) {
-    at_once.push_back(session.kernels->blocks_at_once(occupancy, k));
+    at_once.push_back(session.blocks_at_once(occupancy, k));
   }
-  auto cut = cut_session(session.frame, session.images, task, at_once, cuda_.architecture());
+  auto cut = cut_session(session.frame, session.images, task, at_once, cuda_.device().architecture);
   session.images.clear();
   if (!cut) {
     return spdlog::info("device server: session {} is launched kernel by kernel: {}", session.frame.session,
@@ -75,6 +75,7 @@ void LongCalls::take_over(TaskSession& session, TaskSession& from) {
   session.steps.reset();  // of the kernels that go
   session.kernels = std::move(from.kernels);
   session.modules = std::move(from.modules);
+  if (session.sm_groups > 0) session.kernels->forget_graph();  // whatever its own load has come to
   if (Status prepared = stepper_.prepare(session); !prepared) {
     spdlog::warn("device server: calls of session {} are not cut: {}", session.frame.session, prepared.error().message);
   }

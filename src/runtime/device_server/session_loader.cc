@@ -100,7 +100,35 @@ Result<TaskSession> SessionLoader::load(TaskRegistration& registration) {
   // Machine code may launch kernels itself: cudadevrt is linked into it.
   const bool is_counted = std::ranges::none_of(session.modules, &KernelCache::Lease::is_binary);
   if (is_counted) session.width_percent = width_percent(session.kernels->most_blocks(), sms_);
+  const int most = static_cast<int>(std::min(registration.frame.most_width_percent, 100U));
+  if (session.width_percent <= most) return session;
+  if (Status kept =
+          is_counted ? keep_to(session, most) : fail(Errc::kUnavailable, "machine code may launch kernels itself");
+      !kept) {
+    session.why_not_kept = kept.error().message;
+  }
   return session;
+}
+
+// On groups of SMs, as many as fit into `most` per cent, where that is narrower than its kernels.
+Status SessionLoader::keep_to(TaskSession& session, int most) const {
+  if (!options_.keeps_to_sms)
+    return fail(Errc::kUnavailable, "--task-isolation fence keeps kernels to a part of the SMs");
+  PartLanes& parts = resources_.lanes.parts();
+  const auto sms = parts.groups();
+  if (!sms) return fail(sms.error());
+  const std::uint32_t groups = (*sms)->within(most);
+  const int percent = (*sms)->percent_of(groups);
+  if (percent >= session.width_percent) return {};
+  // The first call finds a green context made, and what the driver has against it is known now.
+  const auto lane = parts.take(groups);
+  if (!lane) return fail(lane.error());
+  parts.give_back(**lane);
+  session.sm_groups = groups;
+  session.sms = (*sms)->sms_of(groups);
+  session.width_percent = percent;
+  session.kernels->forget_graph();
+  return {};
 }
 
 // None where its workspaces might be what does not fit beside all of the task's buffers.

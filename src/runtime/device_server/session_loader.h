@@ -3,7 +3,9 @@
 // Threads: the device server's loop.
 #pragma once
 
+#include <algorithm>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/device_server/call_steps.h"
@@ -23,10 +25,20 @@ struct TaskSession {
   std::vector<UniqueFd> images;
   std::unique_ptr<TaskSession> replacement;  // that it becomes once no call of it runs
   int width_percent = 100;                   // of the device's SMs that its kernels are on at once, at most
+  std::uint32_t sm_groups = 0;               // that its calls are launched on; 0: any SM
+  std::uint64_t sms = 0;                     // those groups'
+  std::string why_not_kept;                  // to the part of the SMs that was asked for; empty: it is, or is not wider
   DeviceObjects::RangeIndex range = 0;
   std::vector<wire::BoundObject> constants;
   bool busy = false;
   bool dropped = false;  // goes with its last call
+
+  // How many of the kernel's blocks the SMs that it is launched on hold together, at least one.
+  std::uint64_t blocks_at_once(const Occupancy& occupancy, std::size_t kernel) const {
+    const std::uint64_t of_device = kernels->blocks_at_once(occupancy, kernel);
+    if (sm_groups == 0) return of_device;
+    return std::max<std::uint64_t>(1, of_device / occupancy.multiprocessors() * sms);
+  }
 };
 
 // What calls of a device server work in. All outlive who has them.
@@ -42,8 +54,9 @@ class SessionLoader {
  public:
   struct Options {
     Launching launching = Launching::kGraphs;
-    Cublas* cublas = nullptr;  // null: none
-    Bytes device_bytes{0};     // for objects
+    Cublas* cublas = nullptr;   // null: none
+    Bytes device_bytes{0};      // for objects
+    bool keeps_to_sms = false;  // as the device's only server, as a rule: it knows which SMs others are on
   };
   SessionLoader(const CallResources& resources, TaskModules& modules, const Options& options)
       : resources_(resources),
@@ -63,6 +76,7 @@ class SessionLoader {
  private:
   Result<CUmodule> load_module(TaskRegistration& registration, std::size_t module);
   Cublas* cublas_for(const KernelTask& task) const;
+  Status keep_to(TaskSession& session, int most) const;
 
   const CallResources resources_;
   TaskModules& modules_;

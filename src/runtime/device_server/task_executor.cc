@@ -51,9 +51,12 @@ TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> obj
       times_(cuda),
       modules_(cuda, *objects_, options.spaces, options.modules),
       loader_({cuda, *objects_, *lanes_, host_.pinned, times_}, modules_,
-              {.launching = options.launching, .cublas = options.cublas, .device_bytes = options.cache.device}),
+              {.launching = options.launching,
+               .cublas = options.cublas,
+               .device_bytes = options.cache.device,
+               .keeps_to_sms = options.spaces == AddressSpaces::kPerTenant}),
       constants_(*objects_, options.cache.load_bytes_per_second),
-      registrations_(*objects_, modules_, {.trials = options.trials, .architecture = cuda.architecture()}, send_,
+      registrations_(*objects_, modules_, {.trials = options.trials, .architecture = cuda.device().architecture}, send_,
                      [this](TaskRegistration registration, const Status& so_far) {
                        return end_registration(std::move(registration), so_far);
                      }),
@@ -153,6 +156,7 @@ bool TaskExecutor::end_registration(TaskRegistration registration, const Status&
   }
   if (session) {
     ready.width_percent = static_cast<std::uint32_t>(session->width_percent);
+    ready.why_not_narrower = session->why_not_kept;
     constants_.add(registration.frame, session->kernels->task());
     loader_.preload(registration.frame, *session, RequestId(++last_request_), running_.empty());
     session->constants = std::move(registration.frame.constants);
@@ -160,6 +164,7 @@ bool TaskExecutor::end_registration(TaskRegistration registration, const Status&
                       .tenant = std::move(registration.frame.tenant),
                       .task = std::move(registration.frame.task),
                       .modules = std::move(registration.frame.modules)};
+    session->frame.most_width_percent = registration.frame.most_width_percent;
     session->images = std::move(registration.images);
     sessions_[ready.session] = *std::move(session);
   } else {
@@ -320,7 +325,15 @@ TaskExecutor::Started TaskExecutor::start_with_memory(TaskCall& call) {
     return refuse(call, staging.error());
   }
   call.staging = *staging;
-  call.lane = &lanes_->take();
+  const auto lane = take_lane(*call.session);
+  if (!lane) {
+    objects_->release(call.request, false, call.scratch);
+    host_.pinned.give_back(call.staging);
+    times_.give_back(call.times);
+    if (!running_.empty()) return Started::kNoRoom;  // lanes come back
+    return refuse(call, lane.error());
+  }
+  call.lane = *lane;
   call.session->busy = true;
   wakes_.gates.began(call.order.session);
   const HostCall wake = waking(wakes_.done);
@@ -337,6 +350,11 @@ TaskExecutor::Started TaskExecutor::start_with_memory(TaskCall& call) {
   }
   if (!in_pieces) cuda_.call_host(call.lane->main(), wake.function, wake.data);
   return Started::kYes;
+}
+
+Result<LaunchLane*> TaskExecutor::take_lane(const TaskSession& session) {
+  if (session.sm_groups > 0) return lanes_->parts().take(session.sm_groups);
+  return &lanes_->take();
 }
 
 void TaskExecutor::tell_loaded(TaskCall& call) {

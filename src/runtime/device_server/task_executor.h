@@ -77,6 +77,7 @@ class TaskExecutor {
   Started start(TaskCall& call);
   Started start_with_memory(TaskCall& call);
   Started refuse(TaskCall& call, const Error& why);
+  Result<LaunchLane*> take_lane(const TaskSession& session);
   void tell_loaded(TaskCall& call);
   void finish(TaskCall& call);
   void answer(wire::CallDone done);

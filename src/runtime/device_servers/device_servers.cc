@@ -369,9 +369,12 @@ void DeviceServers::on(DeviceServer& server, wire::SessionReady& frame) {
   }
   const int width_percent = frame.width_percent == 0 ? 100 : static_cast<int>(std::min(frame.width_percent, 100U));
   if (width_percent > session.spec.most_width_percent) {
+    const std::string kept = session.spec.whole_kernels ? "gpu:cut-kernels is false" : frame.why_not_narrower;
     const std::string why = fmt::format(
-        "gpu:compute-percent is {}, and its kernels may be on {} % of the SMs at once: say {} or more, or leave it out",
-        session.spec.most_width_percent, width_percent, width_percent);
+        "gpu:compute-percent is {}, and its kernels may be on {} % of the SMs at once: say {} or more, or leave it "
+        "out{}",
+        session.spec.most_width_percent, width_percent, width_percent,
+        kept.empty() ? "" : fmt::format(" (they are not kept to fewer: {})", kept));
     return end_session(session.instance, why, {"KernelTask.InvalidTask", why});
   }
   server.view.phases.kernel_init += Duration(frame.init_ns);

@@ -246,6 +246,7 @@ class DeviceServersTest : public testing::Test {
                      .tenant = tenant,
                      .task = std::move(spec),
                      .environment = {{"SOFTGPU_HOME", home_ + "/gpu"}},
+                     .whole_kernels = whole_kernels_,
                      .most_width_percent = most_width_percent_});
     return instance;
   }
@@ -298,6 +299,7 @@ class DeviceServersTest : public testing::Test {
   boost::asio::io_context io_;
   MapOfObjects objects_{io_};
   int most_width_percent_ = 100;  // of sessions that start
+  bool whole_kernels_ = false;    // theirs
   std::map<InstanceId, int> nexts_;
   std::map<InstanceId, std::pair<std::uint64_t, int>> sizes_;  // the server, and per cent of the SMs
   std::set<InstanceId> busy_;                                  // they send a call as soon as they may

@@ -73,11 +73,47 @@ TEST_F(DeviceServersTest, ATaskThatIsWiderThanItsAuthorSaysDoesNotStart) {
   const InstanceId refused = ready(task);
   EXPECT_EQ(
       gone_[refused].init_failure.text,
-      "gpu:compute-percent is 9, and its kernels may be on 10 % of the SMs at once: say 10 or more, or leave it out");
+      "gpu:compute-percent is 9, and its kernels may be on 10 % of the SMs at once: say 10 or more, or leave it out "
+      "(they are not kept to fewer: --task-isolation fence keeps kernels to a part of the SMs)");
   EXPECT_FALSE(sizes_.contains(refused));
   most_width_percent_ = 10;
   EXPECT_EQ(output(run(ready(affine(2)), with_x(floats(1)))), floats(2, 2));
   EXPECT_FALSE(gone_.contains(ready(task)));
+}
+
+// Where one server is the device's only one: 25 % of 80 SMs are 10 groups of 2, and 1 % is one of them.
+TEST_F(DeviceServersTest, ATaskIsKeptToThePartOfTheSmsThatItsAuthorSays) {
+  use_servers(64 << 20, 64 << 20, "lru", true);
+  objects_.put("w", floats(0, 0));
+  KernelTask wide = affine(2);
+  for (KernelLaunch& kernel : wide.kernels) kernel.grid = {kElements, 1, 1}, kernel.block = {1, 1, 1};
+  most_width_percent_ = 25;
+  const InstanceId kept = ready(wide);
+  ASSERT_FALSE(gone_.contains(kept)) << gone_[kept].init_failure.text;
+  EXPECT_EQ(sizes_[kept].second, 25);
+  EXPECT_EQ(output(run(kept, with_x(floats(1)))), floats(2, 2));
+  most_width_percent_ = 2;
+  const InstanceId too_narrow = ready(wide);
+  EXPECT_THAT(gone_[too_narrow].init_failure.text, HasSubstr("may be on 3 % of the SMs at once: say 3 or more"));
+  most_width_percent_ = 3;
+  const InstanceId narrowest = ready(wide);
+  EXPECT_EQ(sizes_[narrowest].second, 3);
+  EXPECT_EQ(output(run(narrowest, with_x(floats(1)))), floats(2, 2));
+  KernelTask one_block = affine(2);
+  most_width_percent_ = 1;
+  EXPECT_THAT(gone_[ready(one_block)].init_failure.text, HasSubstr("may be on 2 % of the SMs at once: say 2 or more"))
+      << "a group would be wider than its kernels";
+}
+
+TEST_F(DeviceServersTest, BlocksThatWaitForEachOtherAreNotKeptToFewerSms) {
+  use_servers(64 << 20, 64 << 20, "lru", true);
+  objects_.put("w", floats(0, 0));
+  KernelTask wide = affine(2);
+  for (KernelLaunch& kernel : wide.kernels) kernel.grid = {kElements, 1, 1}, kernel.block = {1, 1, 1};
+  most_width_percent_ = 25;
+  whole_kernels_ = true;
+  EXPECT_THAT(gone_[ready(wide)].init_failure.text,
+              HasSubstr("say 100 or more, or leave it out (they are not kept to fewer: gpu:cut-kernels is false)"));
 }
 
 TEST_F(DeviceServersTest, ModulesOfOneNameAreToldApartByContent) {

@@ -25,6 +25,10 @@ Result<FrameWithMemory<wire::RegisterSession>> registration_of(DeviceSession& se
   const KernelTaskSpec& spec = *session.spec.task;
   FrameWithMemory<wire::RegisterSession> sent;
   sent.frame = {.session = session.instance.value(), .tenant = session.spec.tenant, .task = wire::encode(spec.task)};
+  // Blocks that wait for each other need all SMs that they are made for.
+  if (!session.spec.whole_kernels) {
+    sent.frame.most_width_percent = static_cast<std::uint32_t>(session.spec.most_width_percent);
+  }
   const auto travels = [&sent](UniqueFd file) {
     sent.descriptors.push_back(file.get());
     sent.memory.push_back(std::move(file));
