@@ -303,9 +303,12 @@ def test_it_ends_with_its_function_and_its_function_with_it(tmp_path, world, cod
     with lone_node(tmp_path, code) as node:
         [first] = others()
         instances = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if is_function(pid, node)]
+        known = {instance["id"] for instance in node.status()["instances"]}
         os.kill(first, 9)
         eventually(lambda: first not in others())
         eventually(lambda: not any(is_function(pid, node) for pid in instances))
+        # And the node has heard of it: a call that it gives to an instance in between has begun, and fails.
+        eventually(lambda: not known & {instance["id"] for instance in node.status()["instances"]})
         assert tcp(node, "f", PUBLIC) == f"reached {PUBLIC}", "the next instance answers"
         [second] = others()
         assert node.call("DELETE", "/2015-03-31/functions/f")[0] == 204
