@@ -5,8 +5,8 @@
 // none, and kept.
 //
 // Green contexts are made while a call waits, so lanes are used again where none that could be made is better: whichever groups it has, nobody else
-// may be on them, or no more than on the best there are. Calls of one width find theirs always; of calls of three widths at random 5 to 9 in a
-// hundred have one made.
+// may be on them, or no more than on the best there are. Calls of one width find theirs once as many as run together are made; of calls of many
+// widths some have one made.
 //
 // Threads: the device server's loop.
 #pragma once

@@ -81,12 +81,18 @@ TEST_F(DeviceServersTest, ATaskThatIsWiderThanItsAuthorSaysDoesNotStart) {
   EXPECT_FALSE(gone_.contains(ready(task)));
 }
 
+// y = 2 x + w, by more blocks than the software GPU has SMs.
+KernelTask a_block_for_each_element() {
+  KernelTask task = affine(2);
+  for (KernelLaunch& kernel : task.kernels) kernel.grid = {kElements, 1, 1}, kernel.block = {1, 1, 1};
+  return task;
+}
+
 // Where one server is the device's only one: 25 % of 80 SMs are 10 groups of 2, and 1 % is one of them.
 TEST_F(DeviceServersTest, ATaskIsKeptToThePartOfTheSmsThatItsAuthorSays) {
   use_servers(64 << 20, 64 << 20, "lru", true);
   objects_.put("w", floats(0, 0));
-  KernelTask wide = affine(2);
-  for (KernelLaunch& kernel : wide.kernels) kernel.grid = {kElements, 1, 1}, kernel.block = {1, 1, 1};
+  const KernelTask wide = a_block_for_each_element();
   most_width_percent_ = 25;
   const InstanceId kept = ready(wide);
   ASSERT_FALSE(gone_.contains(kept)) << gone_[kept].init_failure.text;
@@ -108,8 +114,7 @@ TEST_F(DeviceServersTest, ATaskIsKeptToThePartOfTheSmsThatItsAuthorSays) {
 TEST_F(DeviceServersTest, BlocksThatWaitForEachOtherAreNotKeptToFewerSms) {
   use_servers(64 << 20, 64 << 20, "lru", true);
   objects_.put("w", floats(0, 0));
-  KernelTask wide = affine(2);
-  for (KernelLaunch& kernel : wide.kernels) kernel.grid = {kElements, 1, 1}, kernel.block = {1, 1, 1};
+  const KernelTask wide = a_block_for_each_element();
   most_width_percent_ = 25;
   whole_kernels_ = true;
   EXPECT_THAT(gone_[ready(wide)].init_failure.text,
