@@ -321,6 +321,7 @@ Pacer::Set Pacer::choose(Instant now) {
   std::vector<std::size_t> others;  // by turn
   std::uint64_t pressing = 0;
   std::int64_t most_served = std::numeric_limits<std::int64_t>::min();
+  count_untold(now);
   for (std::size_t i = 0; i < places_.size(); ++i) {
     Paced& place = places_[i];
     if (drains(place)) room -= place.width;
@@ -331,12 +332,12 @@ Pacer::Set Pacer::choose(Instant now) {
     } else {
       others.push_back(i);
     }
-    most_served = std::max(most_served, place.flow->time);
+    most_served = std::max(most_served, turn_of(*place.flow));
   }
   // Who has waited for too long, longest first; then by virtual time.
   const auto turn = [&](std::size_t who) {
     const Instant asked = places_[who].state == PlaceState::kOpen ? now : places_[who].asked;
-    return std::tuple(std::min(asked, now - options_.patience), places_[who].flow->time, who);
+    return std::tuple(std::min(asked, now - options_.patience), turn_of(*places_[who].flow), who);
   };
   std::sort(others.begin(), others.end(), [&](std::size_t a, std::size_t b) { return turn(a) < turn(b); });
   const auto choice = [&](std::uint64_t entitled, std::uint64_t first) {
@@ -362,6 +363,17 @@ Pacer::Set Pacer::choose(Instant now) {
   return (pressing & ~beside) == 0 ? choice(beside, bit(others.front())) : set;
 }
 
+void Pacer::count_untold(Instant now) {
+  for (auto& [id, flow] : flows_) flow.untold = 0;
+  for (const auto& place : places_) {
+    place->flow->untold += place->account.held_extra(now).count() * place->share.width_percent / place->share.weight;
+  }
+}
+
+std::int64_t Pacer::turn_of(const Flow& flow) const {
+  return flow.time + std::max<std::int64_t>(0, flow.untold - options_.over_run.count() * kWholeDevice);
+}
+
 bool Pacer::has_claim(Instant now, Paced& place) const {
   return place.share.request_percent > 0 && place.account.credit(now) > Duration(0);
 }
@@ -384,7 +396,7 @@ bool Pacer::is_pressing(Instant now, Paced& place) const {
 }
 
 bool Pacer::may_go_first(Instant now, const Paced& place, std::int64_t most_served) const {
-  const bool is_behind = most_served - place.flow->time >= options_.over_run.count() * kWholeDevice;
+  const bool is_behind = most_served - turn_of(*place.flow) >= options_.over_run.count() * kWholeDevice;
   return is_behind || (waits(place) && now - place.asked >= options_.patience);
 }
 

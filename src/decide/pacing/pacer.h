@@ -20,7 +20,9 @@
 // A flow too wide for what others leave goes first once they are T ahead of it, or it has waited for `patience`, unless somebody with credit
 // could then be late (is_pressing).
 //
-// Virtual time is charged GPU time x width / weight, less what credit paid for. A flow that has all that its width can take saves nothing
+// Virtual time is charged GPU time x width / weight, less what credit paid for, when an instance tells. Processes tell when their place has
+// drained, and one whose place goes on frame after frame has nothing to tell. So for the order at a boundary what a flow holds untold
+// counts, too, beyond T: it goes on while it is at most T ahead of who waits. A flow that has all that its width can take saves nothing
 // up: its virtual time stays within T of those that wait. One that returns joins at the clock, the least virtual time of those with work.
 //
 // Example. A (width 50, request 60 %) and B (width 100, best effort) always have work. A earns 1.2 ms in a frame of 2 ms and spends 2: of
@@ -68,7 +70,8 @@ class Pacer final : public PlaceScheduler {
  private:
   struct Flow {
     std::int64_t time = 0;
-    int contenders = 0;  // places with work
+    std::int64_t untold = 0;  // at this boundary: what its places were held for and have not told of, as virtual time
+    int contenders = 0;       // places with work
     int places = 0;
   };
   struct Paced : Place {
@@ -104,6 +107,8 @@ class Pacer final : public PlaceScheduler {
 
   void begin_frame(Instant now, PlaceActions& actions);
   Set choose(Instant now);
+  void count_untold(Instant now);
+  std::int64_t turn_of(const Flow& flow) const;
   bool has_claim(Instant now, Paced& place) const;
   std::int64_t weight_of(Instant now, Paced& place) const;
   bool is_pressing(Instant now, Paced& place) const;

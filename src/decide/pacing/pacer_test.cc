@@ -268,6 +268,35 @@ TEST_F(PacerTest, WhoNeverTellsIsChargedTheTimeHeld) {
   EXPECT_EQ(credit(12ms, kA), 6ms - 2ms);
 }
 
+// Nothing is told while a place goes on, frame after frame.
+TEST_F(PacerTest, WhoHasNotToldGoesOnUntilItIsTAheadOfWhoWaits) {
+  share(0s, kA, 100, 0);
+  share(0s, kB, 100, 0);
+  asks(0ms, kA);
+  asks(0ms, kB);
+  for (Duration at = 2ms; at < 12ms; at += 2ms) EXPECT_THAT(tick(at), ElementsAre(open(kA, at + 2ms))) << to_ms(at);
+  EXPECT_THAT(tick(12ms), IsEmpty()) << "10 ms are T";
+  pacer.used(Instant(12ms), kA, 6ms);
+  EXPECT_THAT(drained(12ms, kA), ElementsAre(open(kB, 14ms)));
+  EXPECT_EQ(pacer.view(Instant(12ms), kA)->flow_time, Duration(6ms).count() * 100) << "what it told";
+}
+
+// However many instances a flow has, together they are T ahead.
+TEST_F(PacerTest, WhatAFlowHoldsUntoldIsThatOfAllItsInstances) {
+  PlaceActions actions;
+  for (const InstanceId id : {kA, kB}) {
+    PacedShare half{.width_percent = 50, .request_percent = 0};
+    half.flow = FlowId(1);
+    ASSERT_TRUE(pacer.set_share(Instant(0s), id, half, actions));
+    asks(0ms, id);
+  }
+  share(0s, kC, 100, 0);
+  asks(0ms, kC);
+  for (Duration at = 2ms; at < 12ms; at += 2ms)
+    EXPECT_THAT(tick(at), UnorderedElementsAre(open(kA, at + 2ms), open(kB, at + 2ms)));
+  EXPECT_THAT(tick(12ms), IsEmpty());
+}
+
 TEST_F(PacerTest, AReportIsChargedATenthOfTheTimeHeldAtLeast) {
   share(0s, kA, 100, 50);
   asks(10ms, kA);

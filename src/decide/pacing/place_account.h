@@ -108,6 +108,11 @@ class PlaceAccount {
     count(now);
     return held();
   }
+  // Of it, what its flow's virtual time would be charged if all of it was used.
+  Duration held_extra(Instant now) {
+    count(now);
+    return held_extra_ + (grant_ == Grant::kExtra ? held_over_ : Duration(0));
+  }
 
   // The instance's report for all the time held so far. Returns what is charged to the flow's virtual time.
   Duration settle(Instant now, Duration reported) {
@@ -120,7 +125,7 @@ class PlaceAccount {
     };
     earn(now);
     credit_ -= 100 * part(held_entitled_ + (terms_.request_percent > 0 ? held_over_ : Duration(0)));
-    const Duration extra(part(held_extra_ + (grant_ == Grant::kExtra ? held_over_ : Duration(0))));
+    const Duration extra(part(held_extra(now)));
     credit_ = std::max(credit_, -100 * terms_.window.count());
     if (terms_.limit_percent < 100) recent_.add(now, terms_.window, charged);
     entitled_ += Duration(part(held_entitled_));
