@@ -1,4 +1,4 @@
-"""The header of a safetensors file, read with bounds: which tensors it has, and where their bytes are.
+"""The header of a safetensors file, read with bounds: which tensors it has, and where their bytes are; and whole files of arrays.
 
     with open("model.safetensors", "rb") as file:
         header = read_header(file)
@@ -9,8 +9,10 @@ value and the bound: a header that is longer than the file or than 100 MB, names
 whose product is not what the offsets say, bytes that overlap, have gaps, or lie behind the file's end.
 """
 
+import io
 import json
 import os
+import sys
 import typing
 
 MAX_HEADER_BYTES = 100_000_000  # the format's own bound
@@ -71,9 +73,9 @@ def _tensor(name, entry):
     return Tensor(dtype, tuple(shape), begin, end)
 
 
-def read_header(file):
-    """Of a binary file at its beginning. FormatError: see above."""
-    size = os.fstat(file.fileno()).st_size
+def read_header(file, size=None):
+    """Of a binary file at its beginning; `size`: of it all, if it has no descriptor. FormatError: see above."""
+    size = os.fstat(file.fileno()).st_size if size is None else size
     prefix = file.read(8)
     if len(prefix) != 8:
         raise FormatError(f"the file has {size} bytes; a safetensors file has at least 8")
@@ -103,3 +105,64 @@ def read_header(file):
     if at != size - 8 - length:
         raise FormatError(f"the tensors have {at} bytes, the file has {size - 8 - length} of data")
     return Header(tensors, metadata, 8 + length, at)
+
+
+# ---- whole files, of arrays. NumPy is there where an array is.
+
+NUMPY_NAMES = {"U8": "uint8", "I8": "int8", "I16": "int16", "U16": "uint16", "F16": "float16", "I32": "int32", "U32": "uint32", "F32": "float32",
+               "I64": "int64", "U64": "uint64", "F64": "float64", "BOOL": "bool"}
+
+
+def is_file(payload):
+    """Whether bytes begin as a safetensors file does; no JSON does."""
+    return len(payload) >= 10 and payload[8:9] == b"{" and int.from_bytes(payload[:8], "little") <= len(payload) - 8
+
+
+def load(payload):
+    """{name: array} of a file's bytes: NumPy's, or for BF16, which NumPy has not, torch's. FormatError: see above."""
+    header = read_header(io.BytesIO(payload), len(payload))
+    data = bytearray(payload[header.data_begin:])  # arrays that may be written
+    return {name: _array(name, tensor, memoryview(data)[tensor.begin:tensor.end]) for name, tensor in header.tensors.items()}
+
+
+def _array(name, tensor, data):
+    if tensor.dtype == "BF16":
+        torch = sys.modules.get("torch")
+        if torch is None:
+            raise FormatError(f"tensor {name[:80]!r} is BF16, which NumPy has not: import torch where the module is loaded")
+        flat = torch.frombuffer(data, dtype=torch.bfloat16) if len(data) else torch.empty(0, dtype=torch.bfloat16)
+        return flat.reshape(tensor.shape)
+    if tensor.dtype not in NUMPY_NAMES:
+        raise FormatError(f"tensor {name[:80]!r} is {tensor.dtype}, which NumPy has not")
+    import numpy  # noqa: PLC0415
+    return numpy.frombuffer(data, NUMPY_NAMES[tensor.dtype]).reshape(tensor.shape)
+
+
+def save(arrays):
+    """The bytes of a file with these: {name: NumPy's array or number, or torch's tensor}. TypeError names what is none."""
+    parts = sorted(((name, *_bytes_of(name, value)) for name, value in arrays.items()), key=lambda part: -DTYPE_BITS[part[1]])
+    header, at = {}, 0
+    for name, dtype, shape, data in parts:
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
+        at += len(data)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return b"".join([len(text).to_bytes(8, "little"), text, *(data for *_, data in parts)])
+
+
+def _bytes_of(name, value):
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a tensor is {name!r:.80}; it must be a text")
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        value = value.detach().cpu().contiguous()
+        if value.dtype == torch.bfloat16:
+            return "BF16", list(value.shape), value.view(torch.int16).numpy().tobytes()
+        value = value.numpy()
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(value, (numpy.ndarray, numpy.generic)):
+        raise TypeError(f"{name!r:.80} is of type {type(value).__name__}; it must be an array, or a tensor of torch")
+    for dtype, known in NUMPY_NAMES.items():
+        if value.dtype.newbyteorder("<") == numpy.dtype(known).newbyteorder("<"):
+            return dtype, list(value.shape), value.astype(value.dtype.newbyteorder("<")).tobytes()
+    raise TypeError(f"{name!r:.80} is an array of {value.dtype}; it must be one of {', '.join(NUMPY_NAMES.values())}")

@@ -16,6 +16,7 @@
 #include "model/cut_tag.h"
 #include "model/egress_list.h"
 #include "model/model_consent.h"
+#include "model/model_tags.h"
 #include "model/provisioned_tag.h"
 #include "model/secret_reference.h"
 #include "model/volume.h"
@@ -174,7 +175,7 @@ Status refuse_unknown_settings(const FunctionConfig& config) {
       "gpu:memory-mib", "gpu:compute-percent", kQuotaRequestTag, kQuotaLimitTag, kReplicasTag,    "gpu:weight",
       "gpu:tenant",     kObjectiveTag,         kAutoscaleTag,    kSamplesTag,    kLendsModelsTag, kTakesModelsTag,
       kUnloadedAtTag,   kVolumesTag,           kCutKernelsTag,   kEgressTag,     kPinTag,         kKeepTag,
-      kProvisionedTag};
+      kProvisionedTag,  kModelInputsTag,       kModelOutputsTag, kBatchTag};
   for (const auto& [key, value] : config.tags) {
     if (!key.starts_with("gpu:") || std::find(std::begin(kTags), std::end(kTags), key) != std::end(kTags)) continue;
     return fail(Errc::kInvalidArgument, "tag {} is not known{}; the gpu: tags are {}", key,
@@ -314,6 +315,8 @@ Result<GpuSettings> gpu_settings(const FunctionConfig& config) {
   if (Status time = check_unloaded_at(config); !time) return fail(time.error());
   if (const auto held = held_as(config.tags); !held) return fail(held.error());
   if (const auto kept = provisioned_in(config.tags); !kept) return fail(kept.error());
+  if (const auto model = model_of(config); !model) return fail(model.error());
+  if (const auto batch = batch_rule_of(config); !batch) return fail(batch.error());
   settings.tenant = tenant_of(config.tags);
   if (Status valid = validate_tenant(settings.tenant); !valid) {
     return fail(Errc::kInvalidArgument, "tag {}: {}", kTenantTag, valid.error().message);

@@ -7,9 +7,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "edge/console/console_edge.h"
+#include "edge/inference/batches.h"
 #include "edge/inference/inference_edge.h"
 #include "edge/lambda/lambda_edge.h"
 #include "edge/lambda/lambda_outcome.h"
+#include "edge/loop_clock.h"
 #include "edge/metrics/metrics.h"
 #include "edge/native/frames.h"
 #include "edge/native/keys.h"
@@ -124,6 +126,7 @@ Status FrontDoor::know_callers(const ServeOptions& options) {
 
 Status FrontDoor::add_edges(const ServeOptions& options) {
   NodeService& node = service();
+  batches_ = std::make_shared<inference::Batches>(node, clock_of(io_));
   const auto more_metrics = [this](bool with_exemplars) {
     const std::string of_peers = cluster_ ? peer_metrics(*cluster_) : "";
     return watching_.latencies->metrics(with_exemplars) + tracer_metrics(watching_.traces) + of_peers;
@@ -135,7 +138,7 @@ Status FrontDoor::add_edges(const ServeOptions& options) {
       .elsewhere = common_->elsewhere()};
   Edge edges[] = {lambda_edge(node),
                   native_edge(io_, node, lambda_response),
-                  inference_edge(node),
+                  inference_edge(node, *batches_),
                   metrics_edge(node, more_metrics),
                   usage_edge(*watching_.usage),
                   warmth_edge([this] { return NodeWarmth(node_).views(); }, monotonic_now),
@@ -184,7 +187,7 @@ Status FrontDoor::listen(const ServeOptions& options) {
     if (!bound) return fail(bound.error());
     spdlog::info("listening on {}{}", *bound, is_secured ? ", with TLS" : "");
   }
-  auto grpc = GrpcDoor::open(io_, service(), *guard_, request_memory(options), options);
+  auto grpc = GrpcDoor::open(io_, {service(), *batches_}, *guard_, request_memory(options), options);
   if (!grpc) return fail(grpc.error());
   grpc_ = *std::move(grpc);
   return {};

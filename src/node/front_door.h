@@ -23,6 +23,9 @@
 #include "node/serve_options.h"
 
 namespace fairlead {
+namespace inference {
+class Batches;
+}
 
 class FrontDoor {
  public:
@@ -62,6 +65,7 @@ class FrontDoor {
   std::unique_ptr<ClusterNode> cluster_;  // null: the node is alone
   std::optional<identity::KeyDesk> keys_;
   std::optional<Guard> guard_;
+  std::shared_ptr<inference::Batches> batches_;  // of calls of models, however they come in
   Router router_{document_errors()};
   std::unique_ptr<net::TlsHandshakes> handshakes_;  // null: HTTP in the clear
   std::unique_ptr<net::HttpServer> http_;

@@ -8,11 +8,11 @@
 
 namespace fairlead {
 
-Result<std::unique_ptr<GrpcDoor>> GrpcDoor::open(boost::asio::io_context& io, NodeService& node, Guard& guard,
+Result<std::unique_ptr<GrpcDoor>> GrpcDoor::open(boost::asio::io_context& io, const Services& services, Guard& guard,
                                                  net::RequestMemory memory, const ServeOptions& options) {
   if (options.grpc.empty()) return nullptr;
   std::unique_ptr<GrpcDoor> door(new GrpcDoor());
-  Edge edge = grpc_edge(node);
+  Edge edge = grpc_edge(services.node, services.batches);
   door->router_ = Router(edge.errors);
   if (Status added = door->router_.add(std::move(edge)); !added) return fail(added.error());
   door->router_.set_guard(&guard);

@@ -14,11 +14,18 @@
 #include "node/serve_options.h"
 
 namespace fairlead {
+namespace inference {
+class Batches;
+}
 
 class GrpcDoor {
  public:
   // Listens. What is named here must outlive it. Null: nobody asked for gRPC.
-  static Result<std::unique_ptr<GrpcDoor>> open(boost::asio::io_context& io, NodeService& node, Guard& guard,
+  struct Services {
+    NodeService& node;
+    inference::Batches& batches;
+  };
+  static Result<std::unique_ptr<GrpcDoor>> open(boost::asio::io_context& io, const Services& services, Guard& guard,
                                                 net::RequestMemory memory, const ServeOptions& options);
 
   void stop_listening() { server_->stop_listening(); }  // calls under way end

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "decide/queueing/window.h"
 #include "model/model_consent.h"
+#include "model/model_tags.h"
 #include "model/tenant.h"
 #include "node/log_tail.h"
 #include "node/node_status.h"
@@ -661,7 +662,8 @@ std::vector<FunctionRecord> Node::list_functions() {
 
 std::optional<CallSignature> Node::call_signature(const std::string& name) {
   const RegisteredFunction* function = functions_.find(name);
-  if (function == nullptr || !function->kernel_task) return std::nullopt;
+  if (function == nullptr) return std::nullopt;
+  if (!function->kernel_task) return model_of(function->record.config).value_or(std::nullopt);
   return signature_of(
       function->is_pipeline() ? function->kernel_task->pipeline->interface : function->kernel_task->spec->task);
 }

@@ -1,11 +1,16 @@
 """The Open Inference Protocol over HTTP: kernel tasks as models, called by an unchanged client of Triton and by hand."""
 
 import json
+import os
+import re
 import struct
+import subprocess
+import threading
 
 import pytest
 
-from conftest import ROOT, eventually
+from conftest import BUILD, PATIENCE_S, ROOT, eventually
+from harness.node import NodeFailed
 
 EXAMPLE = ROOT / "examples/ktask/vector-add"
 N = 8
@@ -67,6 +72,144 @@ def test_numbers_and_bytes_may_be_mixed(node):
     assert status == 200, body
     assert headers["Content-Type"] == "application/json"
     assert json.loads(body)["outputs"][0]["data"] == [1 + i for i in range(N)]
+
+
+PROGRAM = '''
+import io, struct
+import fairlead
+from fairlead import safetensors  # no NumPy: the node's machine may have none
+
+
+@fairlead.function(inputs={"x": "f32[-1, 2]"}, outputs={"sum": "f32[-1]"}, raw=True)
+def pairs(payload):
+    """The sum of each row; of rows that begin with a negative number nothing that a model says."""
+    header = safetensors.read_header(io.BytesIO(payload), len(payload))
+    rows = header.tensors["x"].shape[0]
+    numbers = struct.unpack_from(f"<{2 * rows}f", payload, header.data_begin)
+    sums = struct.pack(f"<{rows}f", *(a + b for a, b in zip(numbers[::2], numbers[1::2])))
+    name = "other" if rows and numbers[0] < 0 else "sum"
+    text = b'{"%s":{"dtype":"F32","shape":[%d],"data_offsets":[0,%d]}}' % (name.encode(), rows, len(sums))
+    return len(text).to_bytes(8, "little") + text + sums
+'''
+
+
+def deploy_file(node, folder, name, text):
+    (folder / f"{name}.py").write_text(text)
+    done = subprocess.run([BUILD / "bin/fairlead", "--endpoint", node.endpoint, "deploy", folder / f"{name}.py"], capture_output=True, text=True,
+                          timeout=PATIENCE_S, env={**os.environ, "FAIRLEAD_CACHE": str(folder / "cache")})
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def program(start_node, tmp_path):
+    node = start_node("--grpc", "127.0.0.1:0")
+    deploy_file(node, tmp_path, "pairs", PROGRAM)
+    return node
+
+
+def rows_of(count, first=0):
+    return [float(first + i) for i in range(2 * count)]
+
+
+def call_program(node, count, numbers):
+    return infer(node, {"inputs": [{"name": "x", "datatype": "FP32", "shape": [count, 2], "data": numbers}]}, model="pairs")
+
+
+def test_a_program_is_a_model_by_its_tags(program):
+    status, _, body = program.call("GET", "/v2/models/pairs")
+    assert status == 200 and json.loads(body)["inputs"] == [{"name": "x", "datatype": "FP32", "shape": [-1, 2]}]
+    for count in (1, 3, 0, 1000):
+        status, _, body = call_program(program, count, rows_of(count))
+        assert status == 200, body
+        (answer,) = json.loads(body)["outputs"]
+        assert answer["shape"] == [count] and answer["data"] == [float(4 * i + 1) for i in range(count)]
+    status, _, body = infer(program, {"inputs": [{"name": "x", "datatype": "FP32", "shape": [3, 1], "data": [1, 2, 3]}]}, model="pairs")
+    assert status == 400 and "shape is [3, 1]; the model takes [-1, 2]" in json.loads(body)["error"]
+    status, _, body = call_program(program, 1, rows_of(1, first=-7))
+    assert status == 500 and json.loads(body)["error"] == "the answer lacks the output 'sum'"
+    status, _, body = program.invoke("pairs", "{}")
+    assert status == 200 and b"errorMessage" in body, "by Lambda's API it gets what is sent, which is no file"
+    assert call_program(program, 1, rows_of(1))[0] == 200
+
+
+def test_clients_of_triton_call_a_program(program):
+    numpy = pytest.importorskip("numpy")
+    grpc = pytest.importorskip("tritonclient.grpc", reason="pip install tritonclient[grpc]")
+    http = pytest.importorskip("tritonclient.http", reason="pip install tritonclient[http]")
+    address = eventually(lambda: re.search(r"gRPC at (\S+?)(?:,|$)", program.log_path.read_text(), re.M))[1]
+    x = numpy.random.default_rng(1).random((500, 2), "f")
+    for protocol, at in ((grpc, address), (http, program.endpoint.removeprefix("http://"))):
+        with protocol.InferenceServerClient(at) as client:
+            given = protocol.InferInput("x", list(x.shape), "FP32")
+            given.set_data_from_numpy(x)
+            assert (client.infer("pairs", [given]).as_numpy("sum") == x[:, 0] + x[:, 1]).all()
+
+
+# Each row's answer is what it was given, and how many rows its call had.
+TOGETHER = '''
+import io, os, struct, time
+import fairlead
+from fairlead import safetensors
+
+
+@fairlead.function(inputs={"x": "f32[-1]"}, outputs={"x": "f32[-1]", "rows": "f32[-1]"}, batch=32, replicas="1:1", raw=True)
+def together(payload):
+    header = safetensors.read_header(io.BytesIO(payload), len(payload))
+    rows = header.tensors["x"].shape[0]
+    x = payload[header.data_begin:]
+    numbers = struct.unpack(f"<{rows}f", x)
+    if -1 in numbers:
+        raise ValueError("a row is -1")
+    if -2 in numbers:
+        os._exit(3)
+    time.sleep(0.05)  # sleep: stands for a model; requests come meanwhile
+    text = b'{"x":{"dtype":"F32","shape":[%d],"data_offsets":[0,%d]},"rows":{"dtype":"F32","shape":[%d],"data_offsets":[%d,%d]}}' % (
+        rows, len(x), rows, len(x), 2 * len(x))
+    return len(text).to_bytes(8, "little") + text + x + struct.pack(f"<{rows}f", *[rows] * rows)
+'''
+
+
+def ask_together(node, numbers):
+    """(status, its answer) of each, one row a request, all at once."""
+    answers = {}
+
+    def ask(number):
+        status, _, body = infer(node, {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [number]}]}, model="together")
+        answers[number] = status, json.loads(body)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in numbers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
+def test_requests_that_come_at_once_are_one_call(start_node, tmp_path):
+    node = start_node()
+    deploy_file(node, tmp_path, "together", TOGETHER)
+    ask_together(node, [0])
+    answers = ask_together(node, range(1, 41))
+    calls = [answer["outputs"][1]["data"][0] for _, answer in answers.values()]
+    assert all(status == 200 and answer["outputs"][0]["data"] == [number] for number, (status, answer) in answers.items()), answers
+    assert max(calls) > 8 and max(calls) <= 32, calls
+    # Who is wrong is told so alone, be it by an error or by the end of the process.
+    answers = ask_together(node, [*range(1, 17), -1, -2])
+    assert {number for number, (status, _) in answers.items() if status != 200} == {-1, -2}, answers
+    assert "a row is -1" in answers[-1][1]["error"] and answers[-2][0] == 500
+    assert all(answer["outputs"][0]["data"] == [number] for number, (status, answer) in answers.items() if number > 0)
+
+
+@pytest.mark.parametrize("tags, words", [
+    ({"gpu:model-inputs": "x:f32:-1"}, "gpu:model-outputs is missing"),
+    ({"gpu:model-inputs": "x:f32", "gpu:model-outputs": "y:f32:1"}, "'x:f32' must be NAME:TYPE:SIZES"),
+    ({"gpu:model-inputs": "x:f32:-1x8", "gpu:model-outputs": "y:f32:1", "gpu:batch": "8"}, "the tensor 'y' is not of rows"),
+    ({"gpu:batch": "8"}, "gpu:model-inputs is missing"),
+    ({"gpu:model-inputs": "x:f32:9000000", "gpu:model-outputs": "y:f32:1"}, "more bytes than a call may have")])
+def test_tags_that_are_no_model_are_refused_when_it_is_deployed(start_node, tags, words):
+    node = start_node()
+    with pytest.raises(NodeFailed, match=re.escape(words)):
+        node.deploy("m", ROOT / "functions/template-python", Tags=tags)
 
 
 def test_refusals_are_the_protocols(node):

@@ -16,7 +16,7 @@ from sdk_paths import ROOT
 from wheels import make_wheel, only_these
 
 import fairlead
-from fairlead import values
+from fairlead import safetensors, values
 from fairlead.author import bundle, declaration, layers, serve
 from fairlead.author.declaration import DeclarationError
 from fairlead.author.layers import LayerError
@@ -53,6 +53,13 @@ def test_where_its_connections_may_lead(tmp_path, value):
 @fairlead.function(egress={value})
 def f(event): return event
 """).tags == {"gpu:egress": "pypi.org:443,*.example.com"}
+
+
+def test_tensors_of_a_model_are_tags(tmp_path):
+    found = said(tmp_path, """import fairlead
+@fairlead.function(inputs={"ids": "s64[-1, 128]", "x/0": "f32[4]"}, outputs={"y": "bf16[ -1 ]"}, batch="8:2")
+def f(event): pass""")
+    assert found.tags == {"gpu:model-inputs": "ids:s64:-1x128 x/0:f32:4", "gpu:model-outputs": "y:bf16:-1", "gpu:batch": "8:2"}
 
 
 def test_a_virtual_environment_in_a_volume(tmp_path):
@@ -109,6 +116,13 @@ def test_the_decorator_leaves_the_handler_as_it_is():
     ("@fairlead.function(egress=443)\ndef f(e): pass", "egress is 443; it must be none, all"),
     ("@fairlead.function(egress='')\ndef f(e): pass", "egress is ''"),
     ("@fairlead.function(egress=['http://a b'])\ndef f(e): pass", "ADDRESS/BITS"),
+    ("@fairlead.function(inputs=['x'])\ndef f(e): pass", "inputs is ['x']; it must be a dictionary"),
+    ("@fairlead.function(outputs={'y': 'f32'})\ndef f(e): pass", "TYPE[SIZES]"),
+    ("@fairlead.function(inputs={'x y': 'f32[1]'})\ndef f(e): pass", "a name of letters"),
+    ("@fairlead.function(inputs={1: 'f32[1]'})\ndef f(e): pass", "a name of letters"),
+    ("@fairlead.function(inputs={'x': 3})\ndef f(e): pass", "TYPE[SIZES]"),
+    ("@fairlead.function(batch='many')\ndef f(e): pass", "batch is 'many'"),
+    ("@fairlead.function(batch=True)\ndef f(e): pass", "batch is True"),
     ("@fairlead.function(volumes='torch')\ndef f(e): pass", "list of names"),
     ("@fairlead.function(volumes=['../etc'])\ndef f(e): pass", "list of names"),
     ("@fairlead.function('f')\ndef f(e): pass", "by name"),
@@ -119,7 +133,7 @@ def test_the_decorator_leaves_the_handler_as_it_is():
     ("def f(e): pass", "declares no function"),
     ("x = " + "(" * 5000, "f.py"),
     ("\0", "f.py"),
-], ids=range(30))
+], ids=range(37))
 def test_what_cannot_be_is_refused_by_file_and_line(tmp_path, text, why):
     with pytest.raises(DeclarationError) as error:
         found = said(tmp_path, f"import fairlead\n{text}")
@@ -386,7 +400,7 @@ def test_a_bundle_has_the_author_s_files_and_what_starts_them(tmp_path, cache):
                "handler = serve.load(sys.argv[1], json.load(open(sys.argv[1] + '/.fairlead/function.json')))\n"
                "print(handler(None), sorted(m for m in sys.modules if m.startswith('fairlead.')))")
     done = subprocess.run(["/usr/bin/python3", "-I", "-c", program, folder], capture_output=True, text=True, check=True)
-    assert done.stdout == "1.0 ['fairlead.author', 'fairlead.author.declaration', 'fairlead.author.serve', 'fairlead.values']\n", "the client is not imported"
+    assert done.stdout == "1.0 ['fairlead.author', 'fairlead.author.declaration', 'fairlead.author.serve', 'fairlead.safetensors', 'fairlead.values']\n", "the client is not imported"
 
 
 def test_a_file_that_imports_what_lies_beside_it_is_warned_of(tmp_path, cache):
@@ -473,6 +487,19 @@ def test_a_payload_is_what_it_says():
     assert serve.caller(lambda event: event, raw=True)(Event(b"1")) == b"1"
     with pytest.raises(ValueError, match="allow_pickle=False|pickle"):
         values.from_payload(values.NPY + b"\x01\x00v\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,), }".ljust(124) + b"\n" + b"cos")
+
+
+def test_a_handler_called_as_a_model_gets_and_gives_arrays():
+    numpy = pytest.importorskip("numpy")
+    sent = safetensors.save({"x": numpy.ones((2, 3), "f4"), "n": numpy.int64(7)})
+    call = serve.caller(lambda event: {"y": event["x"].sum(axis=1), "n": event["n"] + 1}, raw=False)
+    answer = safetensors.load(call(Event(sent)))
+    assert answer["y"].tolist() == [3, 3] and answer["y"].dtype == "f4" and answer["n"] == 8 and answer["n"].shape == ()
+    assert serve.caller(lambda event: {"y": 1}, raw=False)(Event(b"{}")) == {"y": 1}, "a call that is JSON is answered as ever"
+    assert serve.caller(lambda event: "no", raw=False)(Event(sent)) == b'"no"'
+    with pytest.raises(TypeError, match="'y' is of type list; it must be an array"):
+        serve.caller(lambda event: {"y": [1]}, raw=False)(Event(sent))
+    assert serve.caller(lambda event: event, raw=True)(Event(sent)) == sent
 
 
 def test_numpy_s_numbers_in_an_answer_are_numbers(monkeypatch):

@@ -2,9 +2,11 @@
 
 import json
 import random
+import sys
 
 import pytest
 import sdk_paths  # noqa: F401
+from fairlead import safetensors
 from fairlead.safetensors import FormatError, read_header
 
 
@@ -82,3 +84,49 @@ def test_any_bytes_are_read_or_refused(tmp_path):
         read_ones += 1
         assert all(0 <= tensor.begin <= tensor.end <= header.data_bytes for tensor in header.tensors.values())
     assert read_ones > 0
+
+
+def test_arrays_come_back_as_they_were_saved():
+    numpy = pytest.importorskip("numpy")
+    arrays = {"b": numpy.array([True, False]), "none": numpy.zeros((0, 3), "i2"), "scalar": numpy.float64(2.5),
+              "turned": numpy.arange(6, dtype=">i4").reshape(2, 3).T, "half": numpy.array([1.5], "f2"), "größe": numpy.array([1 << 63], "u8")}
+    saved = safetensors.save(arrays)
+    assert safetensors.is_file(saved) and (8 + int.from_bytes(saved[:8], "little")) % 8 == 0
+    loaded = safetensors.load(saved)
+    assert loaded.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert loaded[name].shape == array.shape and (loaded[name] == array).all(), name
+    loaded["turned"][0, 0] = 7  # they may be written
+    assert all(array.ctypes.data % array.itemsize == 0 for array in loaded.values()), "aligned"
+    assert safetensors.load(safetensors.save({})) == {}
+
+
+def test_what_is_no_array_cannot_be_saved():
+    numpy = pytest.importorskip("numpy")
+    for value, words in (([1.0], "of type list"), (numpy.array(["a"]), "array of <U1"), (numpy.array([1j]), "complex128"), (None, "NoneType")):
+        with pytest.raises(TypeError, match=words):
+            safetensors.save({"x": value})
+    with pytest.raises(TypeError, match="name of a tensor is 1"):
+        safetensors.save({1: numpy.ones(1)})
+
+
+def test_bfloat16_is_torch_s(monkeypatch):
+    numpy = pytest.importorskip("numpy")
+    header = json.dumps({"x": entry("BF16", (2,), 0, 4)}).encode()
+    file = len(header).to_bytes(8, "little") + header + b"\x80\x3f\x00\x40"
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    with pytest.raises(FormatError, match="'x' is BF16, which NumPy has not"):
+        safetensors.load(file)
+    with pytest.raises(FormatError, match="F8_E4M3, which NumPy has not"):
+        text = json.dumps({"x": entry("F8_E4M3", (1,), 0, 1)}).encode()
+        safetensors.load(len(text).to_bytes(8, "little") + text + b"a")
+    torch = pytest.importorskip("torch")
+    loaded = safetensors.load(file)["x"]
+    assert loaded.dtype == torch.bfloat16 and loaded.tolist() == [1, 2]
+    again = safetensors.load(safetensors.save({"x": loaded, "y": torch.ones(2, 2, requires_grad=True), "none": torch.empty(0, dtype=torch.bfloat16)}))
+    assert again["x"].tolist() == [1, 2] and isinstance(again["y"], numpy.ndarray) and again["none"].shape == (0,)
+
+
+@pytest.mark.parametrize("payload", [b"", b"{}", b'{"a": [1, 2, 3]}', b"\x93NUMPY\x01\0v\0{", b"\x00" * 20, b"\xff" * 8 + b"{}", b"1234567 {\"a\": 1}"])
+def test_what_is_no_file_is_not_taken_for_one(payload):
+    assert not safetensors.is_file(payload)

@@ -14,6 +14,7 @@ VALUES = {"base", "model"}
 ALLOWED = {
     "base": set(),
     "model": {"base"},
+    "decide/batching": {"base"},
     "decide/graph": VALUES,
     **{layer: VALUES for layer in DECISIONS},
     "decide/pacing": VALUES,
@@ -33,7 +34,7 @@ ALLOWED = {
     "edge": VALUES | {"decide/core", "decide/graph", "decide/scaling", "net", "store", "identity"},
     "edge/lambda": VALUES | {"net", "edge"},
     "edge/native": VALUES | {"wire", "net", "store", "identity", "edge"},
-    "edge/inference": VALUES | {"wire", "net", "edge"},
+    "edge/inference": VALUES | {"decide/batching", "wire", "net", "edge"},
     "edge/metrics": {"edge"},
     "edge/console": VALUES | {"net", "identity", "edge"},
     "edge/openfaas": VALUES | {"net", "identity", "edge"},

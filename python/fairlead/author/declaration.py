@@ -22,6 +22,9 @@ INTERPRETER = re.compile(r"(/[A-Za-z0-9._+-]+)+")  # as the first line of a scri
 MOST_INTERPRETER = 120  # characters
 VOLUME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PLACE = re.compile(r"[A-Za-z0-9*\[][A-Za-z0-9._:/\[\]-]{0,299}")  # the node reads it more closely
+TENSOR = re.compile(r"([a-z]+[0-9]+)\[(-?[0-9]+(?:,-?[0-9]+)*)\]")  # the node reads it more closely
+BATCH = re.compile(r"[0-9]{1,5}(:[0-9]{1,5})?")
+TENSOR_NAME = re.compile(r"[A-Za-z0-9_./-]{1,64}")
 FILE_LIMIT = 4 << 20  # bytes of a source file that is read
 MIB = {"Ki": 1 / 1024, "Mi": 1, "Gi": 1024, "Ti": 1024 * 1024}
 MOST_GPU_MIB = 1 << 20
@@ -40,7 +43,9 @@ def function(*, name: str | None = None, requirements: list[str] | None = None, 
              objective_ms: int | None = None, memory: str | int | None = None, timeout: int | None = None,
              replicas: int | str | None = None, environment: dict[str, str] | None = None,
              tags: dict[str, str] | None = None, python: str | None = None, volumes: list[str] | None = None,
-             egress: str | list[str] | None = None, raw: bool = False) -> Callable[[Handler], Handler]: ...
+             egress: str | list[str] | None = None, inputs: dict[str, str] | None = None, outputs: dict[str, str] | None = None,
+             batch: int | str | None = None,
+             raw: bool = False) -> Callable[[Handler], Handler]: ...
 
 
 def function(handler: Any = None, **said: Any) -> Any:
@@ -49,7 +54,9 @@ def function(handler: Any = None, **said: Any) -> Any:
     name: the function's, if not the handler's. requirements: of pip, by name and version. gpu_memory, memory: device and host memory of an
     instance, "4Gi" or MiB. objective_ms: wanted from arrival to answer. timeout: seconds of one call. replicas: instances, N or
     "MIN:MAX". environment, tags: as on the command line. python: the version on the node, "3.11", or a path there, as of a virtual environment in a volume. volumes:
-    folders of the node's machine that its operator offers, by name. egress: where its own connections may lead, "pypi.org:443,10.1.0.0/16". raw: the handler gets and gives bytes."""
+    folders of the node's machine that its operator offers, by name. egress: where its own connections may lead, "pypi.org:443,10.1.0.0/16". inputs, outputs: tensors
+    that it takes and gives where it is called as a model, {"x": "f32[-1, 8]"}; -1 is what a call has. batch: rows of several such
+    calls may go in one, so many at most; "32:5": and none waits for longer than 5 ms. raw: the handler gets and gives bytes."""
     unknown = said.keys() - FIELDS.keys()
     if unknown:
         raise TypeError(f"fairlead.function has no argument {', '.join(sorted(unknown))}; there are {', '.join(FIELDS)}")
@@ -141,6 +148,28 @@ def _egress(said: Declaration, value: Any) -> None:
     said.tags["gpu:egress"] = ",".join(places)
 
 
+def _tensors(tag: str) -> Callable[[Declaration, Any], None]:
+    def field(said: Declaration, value: Any) -> None:
+        name = tag.rpartition("-")[2]
+        if not isinstance(value, dict) or not value:
+            raise DeclarationError(f"{name} is {value!r}; it must be a dictionary of tensors, for example {{\"x\": \"f32[-1, 8]\"}}")
+        tensors = []
+        for tensor, kind in value.items():
+            found = TENSOR.fullmatch(kind.replace(" ", "")) if isinstance(kind, str) else None
+            if not isinstance(tensor, str) or not TENSOR_NAME.fullmatch(tensor) or not found:
+                raise DeclarationError(f"{name} has {tensor!r}: {kind!r}; it must be a name of letters, digits, '_', '.', '-' and '/', "
+                                       "and TYPE[SIZES], for example \"f32[-1, 8]\"")
+            tensors.append(f"{tensor}:{found[1]}:{found[2].replace(',', 'x')}")
+        said.tags[tag] = " ".join(tensors)
+    return field
+
+
+def _batch(said: Declaration, value: Any) -> None:
+    if isinstance(value, bool) or not BATCH.fullmatch(str(value)):
+        raise DeclarationError(f"batch is {value!r}; it must be the most rows of a call, 1 to 65536, or \"ROWS:MS\" with MS 1 to 10000")
+    said.tags["gpu:batch"] = str(value)
+
+
 def _raw(said: Declaration, value: Any) -> None:
     if not isinstance(value, bool):
         raise DeclarationError(f"raw is {value!r}; it must be True or False")
@@ -174,7 +203,7 @@ def _tags(said: Declaration, value: Any) -> None:
 FIELDS: dict[str, Callable[[Declaration, Any], None]] = {
     "name": _name, "requirements": _requirements, "gpu_memory": _gpu_memory, "objective_ms": _objective, "memory": _memory,
     "timeout": _timeout, "replicas": _replicas, "environment": _environment, "tags": _tags, "python": _python, "volumes": _volumes,
-    "egress": _egress, "raw": _raw}
+    "egress": _egress, "inputs": _tensors("gpu:model-inputs"), "outputs": _tensors("gpu:model-outputs"), "batch": _batch, "raw": _raw}
 
 
 # ---- files

@@ -1,7 +1,7 @@
 """In an instance: loads the author's module once, and calls its handler for each invocation.
 
-A payload that is JSON reaches the handler as what it says, one in NumPy's format (.npy) as an array, nothing as None, and anything else
-as bytes; what the handler gives travels the same way. With raw=True both are bytes. What a handler yields is streamed: a text as it is, bytes
+A payload that is JSON reaches the handler as what it says, one in NumPy's format (.npy) as an array, a safetensors file, which calls of models
+have, as {name: array}, nothing as None, and anything else as bytes; what the handler gives travels the same way. With raw=True both are bytes. What a handler yields is streamed: a text as it is, bytes
 as they are, anything else as a line of JSON."""
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import sys
 from typing import Any, AsyncIterator, Awaitable, Callable, Iterator
 
+from fairlead import safetensors
 from fairlead.values import from_payload, npy_of
 
 TASK = "/var/task"
@@ -95,7 +96,11 @@ def caller(handler: Callable[..., Any], raw: bool) -> Callable[[Any], Any]:
         sys.stdout.flush()
         if inspect.isasyncgen(result):
             return in_turn(result)
-        return result if raw or hasattr(result, "__next__") else encoded(result)
+        if raw or hasattr(result, "__next__"):
+            return result
+        if isinstance(result, dict) and safetensors.is_file(event.payload):  # called as a model
+            return safetensors.save(result)
+        return encoded(result)
 
     return call
 

@@ -1,6 +1,10 @@
 #include "edge/inference/datatype.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+
+#include "model/function.h"
 
 namespace fairlead::inference {
 namespace {
@@ -46,6 +50,35 @@ TensorView view_of(const TensorSpec& tensor) {
   }
   if (is_complex) view.shape.push_back(2);
   return view;
+}
+
+bool is_shape_of(const TensorView& view, const std::vector<std::uint64_t>& shape) {
+  return std::ranges::equal(view.shape, shape, [](std::uint64_t is, std::uint64_t said) {
+    return is == said || (is == kAnySize && said != kAnySize);
+  });
+}
+
+Result<TensorSpec> as_given(const TensorSpec& tensor, std::vector<std::uint64_t> shape) {
+  if (std::ranges::find(tensor.shape, kAnySize) == tensor.shape.end()) return tensor;
+  TensorSpec given = tensor;
+  given.shape = std::move(shape);
+  const auto bytes = shape_bytes(given.type, given.shape);
+  if (!bytes || *bytes > Bytes(static_cast<std::int64_t>(kMaxSyncPayloadBytes))) {
+    return fail(Errc::kTooLarge, "the tensor '{}' has shape {}; a call may have at most {} bytes", tensor.name,
+                text_of_shape(given.shape), kMaxSyncPayloadBytes);
+  }
+  given.bytes = *bytes;
+  return given;
+}
+
+std::vector<std::int64_t> told_shape(const TensorView& view) {
+  std::vector<std::int64_t> told;
+  for (const std::uint64_t size : view.shape) told.push_back(size == kAnySize ? -1 : static_cast<std::int64_t>(size));
+  return told;
+}
+
+std::string text_of_shape(const std::vector<std::uint64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(told_shape({.shape = shape}), ", "));
 }
 
 const TensorSpec* find_tensor(const std::vector<TensorSpec>& tensors, std::string_view name) {

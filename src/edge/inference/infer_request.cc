@@ -1,7 +1,5 @@
 #include "edge/inference/infer_request.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <set>
 
@@ -13,10 +11,6 @@ namespace fairlead::inference {
 namespace {
 
 using wire::JsonValue;
-
-std::string text_of(const std::vector<std::uint64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
 
 // A kind of tensor that elements_from_json knows.
 BufferSpec buffer_of(const TensorSpec& tensor, const TensorView& view) {
@@ -74,7 +68,12 @@ class Reader {
       const TensorSpec* tensor = named(input, signature_.inputs);
       if (tensor == nullptr) return;
       if (!given.insert(tensor->buffer).second) return input.refuse("is the input '{}' once more", tensor->name);
-      request.call.inputs.push_back({.buffer = tensor->buffer, .bytes = contents(input, *tensor)});
+      std::vector<std::uint64_t> shape = read_shape(input, view_of(*tensor));
+      if (!input.ok()) return;
+      const auto given_tensor = as_given(*tensor, shape);
+      if (!given_tensor) return input.refuse("is too large: {}", given_tensor.error().message);
+      request.call.inputs.push_back({.buffer = tensor->buffer, .bytes = contents(input, *given_tensor)});
+      request.shapes.push_back(std::move(shape));
     }
     for (const TensorSpec& tensor : signature_.inputs) {
       if (!given.contains(tensor.buffer)) return inputs.refuse("lacks the input '{}'", tensor.name);
@@ -94,7 +93,6 @@ class Reader {
   std::string contents(const JsonValue& input, const TensorSpec& tensor) {
     const TensorView view = view_of(tensor);
     check_type(input, view);
-    check_shape(input, view);
     std::optional<JsonValue> size;
     const auto parameters = input.find("parameters");
     if (parameters) {
@@ -114,15 +112,17 @@ class Reader {
     datatype->refuse("is {}; the model takes {}", datatype->text(16), view.datatype);
   }
 
-  static void check_shape(const JsonValue& input, const TensorView& view) {
-    const auto shape = input.require("shape");
-    if (!shape || !shape->is_list(kMaxShapeDimensions + 1)) return;
+  static std::vector<std::uint64_t> read_shape(const JsonValue& input, const TensorView& view) {
     std::vector<std::uint64_t> said;
+    const auto shape = input.require("shape");
+    if (!shape || !shape->is_list(kMaxShapeDimensions + 1)) return said;
     for (std::size_t i = 0; i < shape->json().size(); ++i) {
       said.push_back(shape->at(i).number(0, static_cast<std::uint64_t>(kMaxObjectBytes.count())));
     }
-    if (input.ok() && said != view.shape)
-      shape->refuse("is {}; the model takes {}", text_of(said), text_of(view.shape));
+    if (input.ok() && !is_shape_of(view, said)) {
+      shape->refuse("is {}; the model takes {}", text_of_shape(said), text_of_shape(view.shape));
+    }
+    return said;
   }
 
   std::string binary_contents(const JsonValue& size, const TensorSpec& tensor) {

@@ -4,7 +4,7 @@
 //   {"inputs": [{"name": "x", "datatype": "FP32", "shape": [2], "parameters": {"binary_data_size": 8}}],
 //    "outputs": [{"name": "y", "parameters": {"binary_data": true}}]}<8 bytes of x>
 //
-// becomes a call of a kernel task, whose inputs are x, and what is wanted of its answer. What arrives comes from anybody: names,
+// becomes a call of the function, whose inputs are x, and what is wanted of its answer. What arrives comes from anybody: names,
 // types, shapes and sizes are those of the function, or the request is refused; nothing larger than the body is allocated but the
 // numbers that the JSON has as text, and those are bounded by the function's own tensors.
 //
@@ -34,10 +34,11 @@ struct WantedOutput {
 };
 
 struct InferRequest {
-  std::string id;                          // the client's; empty: none
-  KernelTaskCall call;                     // of all inputs; outputs inline
-  std::vector<WantedOutput> outputs;       // in the order of the answer
-  std::optional<std::int64_t> timeout_us;  // how long the client waits; none: it says nothing
+  std::string id;                                  // the client's; empty: none
+  KernelTaskCall call;                             // of all inputs; outputs inline
+  std::vector<std::vector<std::uint64_t>> shapes;  // of call.inputs, as the client says them
+  std::vector<WantedOutput> outputs;               // in the order of the answer
+  std::optional<std::int64_t> timeout_us;          // how long the client waits; none: it says nothing
 
   bool operator==(const InferRequest&) const = default;
 };

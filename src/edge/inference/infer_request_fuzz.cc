@@ -21,12 +21,29 @@ CallSignature signature() {
           .outputs = {{.name = "y", .type = ElementType::kS64, .shape = {}, .bytes = Bytes(16), .buffer = 4}}};
 }
 
+// Of a program, whose sizes a call says.
+void read_open(std::string_view bytes, std::optional<std::size_t> json_bytes) {
+  const CallSignature model{.inputs = {{.name = "x", .type = ElementType::kF32, .shape = {2, kAnySize}},
+                                       {.name = "h", .type = ElementType::kF16, .shape = {kAnySize}, .buffer = 1}},
+                            .form = CallForm::kSafetensors};
+  const auto request = read_infer_request(model, bytes, json_bytes);
+  if (!request) return require(!request.error().message.empty());
+  require(request->call.inputs.size() == 2 && request->shapes.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const CallBinding& input = request->call.inputs[i];
+    const auto wanted = shape_bytes(model.inputs[input.buffer].type, request->shapes[i]);
+    require(wanted && std::ssize(input.bytes) == wanted->count());
+  }
+}
+
 void read(std::string_view bytes) {
   if (bytes.size() < 2) return;
   const std::size_t number = static_cast<unsigned char>(bytes[0]) + 256U * static_cast<unsigned char>(bytes[1]);
   bytes.remove_prefix(2);
   const CallSignature model = signature();
-  const auto request = read_infer_request(model, bytes, number == 0 ? std::nullopt : std::optional(number - 1));
+  const auto json_bytes = number == 0 ? std::nullopt : std::optional(number - 1);
+  read_open(bytes, json_bytes);
+  const auto request = read_infer_request(model, bytes, json_bytes);
   if (!request) return require(!request.error().message.empty());
   require(request->call.inputs.size() == model.inputs.size());
   for (const CallBinding& input : request->call.inputs) {

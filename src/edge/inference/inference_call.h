@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "edge/inference/batches.h"
 #include "edge/inference/infer_request.h"
 #include "edge/inference/model.h"
 #include "edge/node_service.h"
@@ -38,6 +39,7 @@ struct InferenceCall {
   std::size_t long_bytes = 0;  // to be read, if that takes long; 0: it does not
 };
 
-void run_inference(NodeService& node, InferenceCall call, InferenceForm form);
+// With others where the model says so (batches.h).
+void run_inference(NodeService& node, Batches& batches, InferenceCall call, InferenceForm form);
 
 }  // namespace fairlead::inference

@@ -38,7 +38,7 @@ json metadata_of(const std::vector<TensorSpec>& tensors) {
   json list = json::array();
   for (const TensorSpec& tensor : tensors) {
     const TensorView view = view_of(tensor);
-    list.push_back({{"name", tensor.name}, {"datatype", view.datatype}, {"shape", view.shape}});
+    list.push_back({{"name", tensor.name}, {"datatype", view.datatype}, {"shape", told_shape(view)}});
   }
   return list;
 }
@@ -46,8 +46,9 @@ json metadata_of(const std::vector<TensorSpec>& tensors) {
 json configuration_of(const std::vector<TensorSpec>& tensors) {
   json list = json::array();
   for (const TensorSpec& tensor : tensors) {
-    list.push_back(
-        {{"name", tensor.name}, {"data_type", configured_datatype_of(tensor.type)}, {"dims", view_of(tensor).shape}});
+    list.push_back({{"name", tensor.name},
+                    {"data_type", configured_datatype_of(tensor.type)},
+                    {"dims", told_shape(view_of(tensor))}});
   }
   return list;
 }
@@ -103,7 +104,7 @@ Result<std::optional<std::size_t>> json_bytes_of(const net::HttpRequest& http) {
   return *bytes;
 }
 
-void infer(NodeService& node, RouteCall call) {
+void infer(NodeService& node, Batches& batches, RouteCall call) {
   net::HttpRequest& http = call.exchange.request();
   if (const std::string_view coding = http.header("Content-Encoding"); !coding.empty() && coding != "identity") {
     return respond_json(
@@ -124,7 +125,7 @@ void infer(NodeService& node, RouteCall call) {
                           .long_bytes = text_bytes > kAtOnceBytes ? http.body().size() : 0};
   const auto body = std::make_shared<const std::string>(http.take_body());
   inference.exchange = std::move(call.exchange);
-  run_inference(node, std::move(inference),
+  run_inference(node, batches, std::move(inference),
                 {.read = [body, bytes = *json_bytes](
                              const CallSignature& signature) { return read_infer_request(signature, *body, bytes); },
                  .write = write_response,
@@ -157,7 +158,7 @@ void show(NodeService& node, RouteCall call, ModelAnswer answer) {
 json metadata(NodeService&, const Model& model) {
   return {{"name", model.name},
           {"versions", {kVersion}},
-          {"platform", kPlatform},
+          {"platform", platform_of(model)},
           {"inputs", metadata_of(model.signature.inputs)},
           {"outputs", metadata_of(model.signature.outputs)}};
 }
@@ -168,7 +169,7 @@ json model_ready(NodeService&, const Model& model) {
 
 json configuration(NodeService&, const Model& model) {
   return {{"name", model.name},
-          {"platform", kPlatform},
+          {"platform", platform_of(model)},
           {"backend", kBackend},
           {"max_batch_size", 0},
           {"input", configuration_of(model.signature.inputs)},
@@ -194,7 +195,7 @@ void index(NodeService& node, RouteCall call) {
 }  // namespace
 }  // namespace inference
 
-Edge inference_edge(NodeService& node) {
+Edge inference_edge(NodeService& node, inference::Batches& batches) {
   using namespace inference;
   Edge edge{.name = "inference", .prefixes = {"/v2"}, .errors = errors()};
   Routes& routes = edge.routes;
@@ -223,7 +224,8 @@ Edge inference_edge(NodeService& node) {
     add("/config", configuration);
     add("/stats", statistics);
     routes.add(
-        "POST", prefix + "/infer", [&node](RouteCall call) { infer(node, std::move(call)); }, Permission::kInvoke);
+        "POST", prefix + "/infer", [&node, &batches](RouteCall call) { infer(node, batches, std::move(call)); },
+        Permission::kInvoke);
   }
   return edge;
 }

@@ -5,6 +5,7 @@
 
 #include "edge/testing/edge_fixture.h"
 #include "wire/kernel_task_codec.h"
+#include "wire/safetensors.h"
 
 namespace fairlead {
 namespace {
@@ -20,8 +21,10 @@ std::string floats(std::initializer_list<float> values) {
 
 class InferenceEdge : public EdgeTest {
  protected:
+  inference::Batches batches_{node_, {.now = [] { return Instant(); }, .after = [](Duration, const auto&) {}}};
+
   InferenceEdge() {
-    serve(inference_edge(node_));
+    serve(inference_edge(node_, batches_));
     node_.add("double");
     node_.signatures["double"] = {
         .inputs = {{.name = "x", .type = ElementType::kF32, .shape = {2, 1}, .bytes = Bytes(8), .buffer = 1}},
@@ -64,6 +67,67 @@ TEST_F(InferenceEdge, NumbersGoInAndComeOut) {
   EXPECT_EQ("double", invocation.function);
   const KernelTaskCall expected{.inputs = {{.buffer = 1, .bytes = floats({1, 2})}}};
   EXPECT_EQ(expected, wire::decode_kernel_task_call(invocation.payload).value());
+}
+
+// Its sizes are the call's, and it gets and gives a safetensors file.
+class InferenceOfAProgram : public InferenceEdge {
+ protected:
+  InferenceOfAProgram() {
+    node_.signatures["program"] = {.inputs = {{.name = "x", .type = ElementType::kF32, .shape = {kAnySize, 2}}},
+                                   .outputs = {{.name = "y", .type = ElementType::kF32, .shape = {kAnySize}}},
+                                   .form = CallForm::kSafetensors};
+    answer_with_y({3}, floats({2, 4, 6}));
+  }
+  void answer_with_y(std::vector<std::uint64_t> shape, const std::string& bytes) {
+    node_.reply = Outcome{.payload = wire::write_safetensors({{"y", ElementType::kF32, std::move(shape), bytes}})};
+  }
+  FakeExchange infer(std::vector<std::int64_t> shape, const json& data) {
+    const json input{{"name", "x"}, {"datatype", "FP32"}, {"shape", shape}, {"data", data}};
+    return call("POST", "/v2/models/program/infer", json{{"inputs", {input}}}.dump(), {});
+  }
+};
+
+TEST_F(InferenceOfAProgram, TheCallSaysTheSizesThatTheModelLeavesOpen) {
+  const FakeExchange answer = infer({3, 2}, {1, 2, 3, 4, 5, 6});
+  ASSERT_EQ(200U, answer.response->status) << answer.response->body;
+  EXPECT_EQ(answer.json()["outputs"],
+            json::parse(R"([{"name": "y", "datatype": "FP32", "shape": [3], "data": [2, 4, 6]}])"));
+  const auto file = wire::read_safetensors(node_.invoked.at(0).invocation.payload);
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->at(0).bytes, floats({1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(file->at(0).shape, (std::vector<std::uint64_t>{3, 2}));
+  answer_with_y({0}, "");
+  EXPECT_EQ(infer({0, 2}, json::array()).json()["outputs"][0]["shape"], json({0}));
+}
+
+TEST_F(InferenceOfAProgram, WhatItDoesNotLeaveOpenIsRefused) {
+  const auto refusal = [&](std::vector<std::int64_t> shape, const json& data) {
+    return infer(std::move(shape), data).json().value("error", "");
+  };
+  EXPECT_THAT(refusal({3, 1}, {1, 2, 3}), HasSubstr("is [3, 1]; the model takes [-1, 2]"));
+  EXPECT_THAT(refusal({6}, {1, 2, 3, 4, 5, 6}), HasSubstr("is [6]; the model takes [-1, 2]"));
+  EXPECT_THAT(refusal({-1, 2}, {1, 2}), HasSubstr("shape[0]"));
+  EXPECT_THAT(refusal({1, 2}, {1, 2, 3}), HasSubstr("data"));
+  EXPECT_THAT(refusal({1'000'000, 2}, {1, 2}),
+              HasSubstr("is too large: the tensor 'x' has shape [1000000, 2]; a call may have at most 6291456 bytes"));
+  EXPECT_THAT(refusal({std::int64_t{1} << 40, 2}, {1, 2}), HasSubstr("is too large"));
+  EXPECT_TRUE(node_.invoked.empty());
+}
+
+TEST_F(InferenceOfAProgram, AnAnswerThatIsNoneIsAnErrorOfTheFunction) {
+  node_.reply = Outcome{.payload = "{}"};
+  EXPECT_EQ(500U, infer({1, 2}, {1, 2}).response->status);
+  node_.reply = Outcome{.payload = wire::write_safetensors({})};
+  const FakeExchange answer = infer({1, 2}, {1, 2});
+  EXPECT_EQ(500U, answer.response->status);
+  EXPECT_THAT(answer.json().value("error", ""), HasSubstr("lacks the output 'y'"));
+}
+
+TEST_F(InferenceOfAProgram, OpenSizesAreMinusOneToClients) {
+  const json told = call("GET", "/v2/models/program").json();
+  EXPECT_EQ(told["platform"], "fairlead_program");
+  EXPECT_EQ(told["inputs"][0]["shape"], json({-1, 2}));
+  EXPECT_EQ(call("GET", "/v2/models/program/config").json()["output"][0]["dims"], json({-1}));
 }
 
 TEST_F(InferenceEdge, NumbersMayBeNestedAsTheShape) {

@@ -14,6 +14,19 @@ void respond(net::HttpExchange exchange, unsigned status, const std::string& tex
 
 }  // namespace
 
+Error error_of(const Outcome& outcome) {
+  const std::string& text = outcome.failure.text.empty() ? outcome.payload : outcome.failure.text;
+  const std::string what =
+      fmt::format("{}: {}", outcome.failure.type.empty() ? outcome_name(outcome.kind) : outcome.failure.type,
+                  std::string_view(text).substr(0, 1000));
+  switch (outcome.kind) {
+    case OutcomeKind::kTimeout:
+    case OutcomeKind::kExpired: return {Errc::kDeadlineExceeded, what};
+    case OutcomeKind::kStartFailed: return {Errc::kUnavailable, what};
+    default: return {Errc::kInternal, what};
+  }
+}
+
 void refuse(net::HttpExchange exchange, const Error& error) {
   respond(std::move(exchange), error_document(error).status, error.message);
 }

@@ -3,9 +3,11 @@
 
 #include "base/result.h"
 #include "edge/edge.h"
+#include "model/invocation.h"
 
 namespace fairlead::inference {
 
+Error error_of(const Outcome& outcome);  // of a call that failed
 void refuse(net::HttpExchange exchange, const Error& error);
 EdgeErrors errors();
 

@@ -8,6 +8,10 @@
 
 namespace fairlead::inference {
 
+const char* platform_of(const Model& model) {
+  return model.signature.form == CallForm::kBuffers ? "fairlead_kernel_task" : "fairlead_program";
+}
+
 Result<Model> find_model(NodeService& node, const Principal& who, const std::string& name, std::string_view version) {
   if (!version.empty() && version != kVersion) {
     return fail(Errc::kNotFound, "{} has no version '{}'; it has {}", name, version, kVersion);
@@ -19,10 +23,12 @@ Result<Model> find_model(NodeService& node, const Principal& who, const std::str
   auto signature = node.call_signature(name);
   if (!signature) {
     return fail(Errc::kInvalidArgument,
-                "{} is no model: it does not say which tensors it takes. Kernel tasks do; invoke it as a function",
+                "{} is no model: it does not say which tensors it takes. Kernel tasks do, and programs by the tags "
+                "gpu:model-inputs and gpu:model-outputs; invoke it as a function",
                 name);
   }
-  return Model{name, tenant_of(record->config.tags), *std::move(signature)};
+  auto batch = batch_rule_of(record->config).value_or(std::nullopt);
+  return Model{name, tenant_of(record->config.tags), *std::move(signature), batch};
 }
 
 std::vector<Model> models_of(NodeService& node, const Principal& who) {
@@ -30,7 +36,7 @@ std::vector<Model> models_of(NodeService& node, const Principal& who) {
   for (const FunctionRecord& record : node.list_functions()) {
     if (!who.sees(tenant_of(record.config.tags))) continue;
     if (auto signature = node.call_signature(record.name)) {
-      models.push_back({record.name, tenant_of(record.config.tags), *std::move(signature)});
+      models.push_back({record.name, tenant_of(record.config.tags), *std::move(signature), std::nullopt});
     }
   }
   return models;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,18 +14,22 @@
 #include "edge/inference/infer_answer.h"
 #include "edge/node_service.h"
 #include "model/call_signature.h"
+#include "model/model_tags.h"
 #include "model/principal.h"
 
 namespace fairlead::inference {
 
-inline constexpr const char* kPlatform = "fairlead_kernel_task";
 inline constexpr const char* kBackend = "fairlead";
 
 struct Model {
   std::string name;
   std::string tenant;
   CallSignature signature;
+  std::optional<BatchRule> batch;  // none: each inference is a call of its own
 };
+
+// "fairlead_kernel_task", of pipelines too, or "fairlead_program".
+const char* platform_of(const Model& model);
 
 // `version`: "" is any. kNotFound: there is none, or not for this caller. kInvalidArgument: the function is no model.
 Result<Model> find_model(NodeService& node, const Principal& who, const std::string& name, std::string_view version);

@@ -110,12 +110,12 @@ void answer_about(const Model&, open_inference::ModelReadyResponse& answer) {
 void answer_about(const Model& model, open_inference::ModelMetadataResponse& answer) {
   answer.set_name(model.name);
   answer.add_versions(kVersion);
-  answer.set_platform(kPlatform);
+  answer.set_platform(platform_of(model));
   const auto tell = [](const TensorSpec& tensor, open_inference::ModelMetadataResponse::TensorMetadata& told) {
     const TensorView view = view_of(tensor);
     told.set_name(tensor.name);
     told.set_datatype(std::string(view.datatype));
-    for (const std::uint64_t size : view.shape) told.add_shape(static_cast<std::int64_t>(size));
+    for (const std::int64_t size : told_shape(view)) told.add_shape(size);
   };
   for (const TensorSpec& tensor : model.signature.inputs) tell(tensor, *answer.add_inputs());
   for (const TensorSpec& tensor : model.signature.outputs) tell(tensor, *answer.add_outputs());
@@ -124,14 +124,14 @@ void answer_about(const Model& model, open_inference::ModelMetadataResponse& ans
 void answer_about(const Model& model, open_inference::ModelConfigResponse& answer) {
   open_inference::ModelConfig& config = *answer.mutable_config();
   config.set_name(model.name);
-  config.set_platform(kPlatform);
+  config.set_platform(platform_of(model));
   config.set_backend(kBackend);
   const auto tell = [](const TensorSpec& tensor, auto& told) {
     open_inference::DataType type = open_inference::TYPE_INVALID;
     open_inference::DataType_Parse(std::string(configured_datatype_of(tensor.type)), &type);
     told.set_name(tensor.name);
     told.set_data_type(type);
-    for (const std::uint64_t size : view_of(tensor).shape) told.add_dims(static_cast<std::int64_t>(size));
+    for (const std::int64_t size : told_shape(view_of(tensor))) told.add_dims(size);
   };
   for (const TensorSpec& tensor : model.signature.inputs) tell(tensor, *config.add_input());
   for (const TensorSpec& tensor : model.signature.outputs) tell(tensor, *config.add_output());
@@ -219,7 +219,7 @@ Result<net::HttpResponse> write_response(const Model& model, const InferRequest&
   return net::HttpResponse{.body = *std::move(message)};
 }
 
-void infer(NodeService& node, RouteCall call) {
+void infer(NodeService& node, Batches& batches, RouteCall call) {
   net::HttpRequest& request = call.exchange.request();
   const auto meant = meant_model(request.body());
   if (!meant) return refuse_call(std::move(call.exchange), meant.error());
@@ -234,7 +234,7 @@ void infer(NodeService& node, RouteCall call) {
                           .long_bytes = request.body().size() > kAtOnceBytes ? request.body().size() : 0};
   const auto message = std::make_shared<const std::string>(request.take_body());
   inference.exchange = std::move(call.exchange);
-  run_inference(node, std::move(inference),
+  run_inference(node, batches, std::move(inference),
                 {.read = [message](const CallSignature& signature) { return read_infer_message(signature, *message); },
                  .write = write_response,
                  .writes_long = [](const InferRequest&, std::size_t bytes) { return bytes > kAtOnceBytes; },
@@ -244,7 +244,7 @@ void infer(NodeService& node, RouteCall call) {
 }  // namespace
 }  // namespace inference
 
-Edge grpc_edge(NodeService& node) {
+Edge grpc_edge(NodeService& node, inference::Batches& batches) {
   using namespace inference;
   Edge edge{.name = "grpc",
             .prefixes = {kService, kHealthService},
@@ -266,7 +266,9 @@ Edge grpc_edge(NodeService& node) {
   add(kService, "ModelConfig", show<open_inference::ModelConfigResponse>, Permission::kRead);
   add(kService, "ModelStatistics", statistics, Permission::kRead);
   add(kService, "RepositoryIndex", index, Permission::kRead);
-  add(kService, "ModelInfer", infer, Permission::kInvoke);
+  edge.routes.add(
+      "POST", fmt::format("{}/ModelInfer", kService),
+      [&node, &batches](RouteCall call) { infer(node, batches, std::move(call)); }, Permission::kInvoke);
   return edge;
 }
 

@@ -9,11 +9,12 @@
 #pragma once
 
 #include "edge/edge.h"
+#include "edge/inference/batches.h"
 #include "edge/node_service.h"
 
 namespace fairlead {
 
-// `node` must outlive the edge's handlers.
-Edge grpc_edge(NodeService& node);
+// Both must outlive the edge's handlers.
+Edge grpc_edge(NodeService& node, inference::Batches& batches);
 
 }  // namespace fairlead

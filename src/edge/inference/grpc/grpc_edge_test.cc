@@ -5,6 +5,7 @@
 #include "edge/inference/grpc/open_inference.pb.h"
 #include "edge/testing/edge_fixture.h"
 #include "wire/kernel_task_codec.h"
+#include "wire/safetensors.h"
 
 namespace fairlead {
 namespace {
@@ -15,8 +16,10 @@ using ::testing::HasSubstr;
 
 class GrpcEdge : public EdgeTest {
  protected:
+  inference::Batches batches_{node_, {.now = [] { return Instant(); }, .after = [](Duration, const auto&) {}}};
+
   GrpcEdge() {
-    serve(grpc_edge(node_));
+    serve(grpc_edge(node_, batches_));
     node_.add("double");
     node_.signatures["double"] = {
         .inputs = {{.name = "x", .type = ElementType::kF32, .shape = {2}, .bytes = Bytes(8), .buffer = 1}},
@@ -90,6 +93,29 @@ TEST_F(GrpcEdge, AnInferenceIsACallOfTheFunction) {
   ASSERT_TRUE(sent);
   EXPECT_EQ(sent->inputs[0].bytes, "12345678");
   EXPECT_EQ(node_.invoked[0].invocation.deadline_ms, std::nullopt);
+}
+
+TEST_F(GrpcEdge, AProgramSaysByItsTagsWhichTensorsItTakes) {
+  node_.signatures["program"] = {.inputs = {{.name = "x", .type = ElementType::kF32, .shape = {kAnySize}}},
+                                 .outputs = {{.name = "y", .type = ElementType::kF32, .shape = {1, kAnySize}}},
+                                 .form = CallForm::kSafetensors};
+  node_.reply = Outcome{.payload = wire::write_safetensors({{"y", ElementType::kF32, {1, 2}, "yyyyYYYY"}})};
+  const auto metadata = answer_to<ModelMetadataResponse>("ModelMetadata", named("program"));
+  EXPECT_EQ(metadata.platform(), "fairlead_program");
+  EXPECT_THAT(metadata.outputs(0).shape(), ElementsAre(1, -1));
+  EXPECT_THAT(answer_to<ModelConfigResponse>("ModelConfig", named("program")).config().input(0).dims(),
+              ElementsAre(-1));
+  const auto answer = answer_to<ModelInferResponse>("ModelInfer", inference("program"));
+  EXPECT_THAT(answer.outputs(0).shape(), ElementsAre(1, 2));
+  EXPECT_THAT(answer.raw_output_contents(), ElementsAre("yyyyYYYY"));
+  EXPECT_EQ(wire::read_safetensors(node_.invoked.at(0).invocation.payload)->at(0).bytes, "12345678");
+  ModelInferRequest wrong = inference("program");
+  wrong.mutable_inputs(0)->set_shape(0, 3);
+  EXPECT_THAT(ask("ModelInfer", wrong).response->body, HasSubstr("has 8 bytes; the tensor 'x' has 12"));
+  wrong.mutable_inputs(0)->set_shape(0, -1);
+  EXPECT_THAT(ask("ModelInfer", wrong).response->body, HasSubstr("the shape of 'x' is [-1]; the model takes [-1]"));
+  wrong.mutable_inputs(0)->set_shape(0, std::int64_t{1} << 60);
+  EXPECT_THAT(ask("ModelInfer", wrong).response->body, HasSubstr("a call may have at most"));
 }
 
 TEST_F(GrpcEdge, TheSoonestDeadlineCounts) {

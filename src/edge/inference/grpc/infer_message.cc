@@ -211,9 +211,13 @@ class Reader {
         return fail(Errc::kInvalidArgument, "inputs[{}] is the input '{}' once more", i, tensor->name);
       }
       if (Status fits = check(input, *tensor); !fits) return fits;
-      auto bytes = is_raw ? raw(i, *tensor) : numbers_of(*tensor, view_of(*tensor), input.contents());
+      std::vector<std::uint64_t> shape(input.shape().begin(), input.shape().end());
+      const auto given_tensor = as_given(*tensor, shape);
+      if (!given_tensor) return fail(given_tensor.error());
+      auto bytes = is_raw ? raw(i, *given_tensor) : numbers_of(*given_tensor, view_of(*given_tensor), input.contents());
       if (!bytes) return fail(bytes.error());
       request_.call.inputs.push_back({.buffer = tensor->buffer, .bytes = *std::move(bytes)});
+      request_.shapes.push_back(std::move(shape));
     }
     for (const TensorSpec& tensor : signature_.inputs) {
       if (!given.contains(tensor.buffer))
@@ -255,11 +259,14 @@ class Reader {
       return fail(Errc::kInvalidArgument, "the datatype of '{}' is {}; the model takes {}", tensor.name,
                   std::string_view(input.datatype()).substr(0, 16), view.datatype);
     }
-    const auto is_same = [](std::int64_t said, std::uint64_t is) { return std::cmp_equal(said, is); };
-    if (!std::ranges::equal(input.shape(), view.shape, is_same)) {
+    const auto may_be = [](std::int64_t said, std::uint64_t is) {
+      return std::cmp_equal(said, is) || (is == kAnySize && said >= 0);
+    };
+    if (!std::ranges::equal(input.shape(), view.shape, may_be)) {
       const auto said = std::vector(input.shape().begin(),
                                     input.shape().begin() + std::min<int>(input.shape_size(), kMaxShapeDimensions + 1));
-      return fail(Errc::kInvalidArgument, "the shape of '{}' is {}; the model takes {}", tensor.name, said, view.shape);
+      return fail(Errc::kInvalidArgument, "the shape of '{}' is {}; the model takes {}", tensor.name, said,
+                  text_of_shape(view.shape));
     }
     return refuse_parameters(fmt::format("'{}'", tensor.name), input.parameters(),
                              {"shared_memory_region", "shared_memory_byte_size", "shared_memory_offset"});

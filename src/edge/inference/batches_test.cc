@@ -1,0 +1,288 @@
+#include "edge/inference/batches.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/clock.h"
+#include "edge/testing/fake_node.h"
+#include "wire/safetensors.h"
+
+namespace fairlead::inference {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// Answers when the test says so.
+class SlowNode : public FakeNode {
+ public:
+  struct Called {
+    Invocation invocation;
+    Callback<Outcome> done;
+    bool cancelled = false;
+  };
+  std::vector<std::shared_ptr<Called>> calls;
+
+  CancelHandle invoke(InvokeRequest request, Callback<Outcome> done) override {
+    const auto call = std::make_shared<Called>(Called{std::move(request.invocation), std::move(done)});
+    calls.push_back(call);
+    return [call] { call->cancelled = true; };
+  }
+};
+
+class BatchesTest : public testing::Test {
+ protected:
+  static Model model(std::size_t rows = 8) {
+    Model model{.name = "sum", .tenant = "", .signature = {}, .batch = BatchRule{.rows = rows, .most_wait = {}}};
+    model.signature = {.inputs = {{.name = "x", .type = ElementType::kU8, .shape = {kAnySize, 2}},
+                                  {.name = "n", .type = ElementType::kU8, .shape = {kAnySize}, .buffer = 1}},
+                       .outputs = {{.name = "y", .type = ElementType::kU8, .shape = {kAnySize}}},
+                       .form = CallForm::kSafetensors};
+    return model;
+  }
+  // Of rows of x "ab", "cd" and of n "1", "2"; the inputs in an order of the client's.
+  static InferRequest request(const std::string& x, const std::string& n) {
+    InferRequest request;
+    request.call.inputs = {{.buffer = 1, .bytes = n}, {.buffer = 0, .bytes = x}};
+    request.shapes = {{n.size()}, {x.size() / 2, 2}};
+    return request;
+  }
+  // Its number among the answers.
+  std::size_t ask(const std::string& x, const std::string& n, const Model& of,
+                  std::optional<std::int64_t> deadline_ms = {}) {
+    InferRequest asked = request(x, n);
+    auto inference = Batches::take_from(of, asked);
+    EXPECT_TRUE(inference);
+    inference->deadline_ms = deadline_ms;
+    answers.emplace_back();
+    cancels.push_back(batches.call(of, *std::move(inference), [this, at = answers.size() - 1](Result<Answered> answer) {
+      EXPECT_EQ(answers[at], "") << "answered once";
+      answers[at] = answer ? answer->answer.outputs.at(0).bytes : "error: " + answer.error().message;
+      if (answer) EXPECT_THAT(answer->outputs.at(0).shape, ElementsAre(answer->answer.outputs.at(0).bytes.size()));
+    }));
+    return answers.size() - 1;
+  }
+  std::size_t ask(const std::string& x, const std::string& n) { return ask(x, n, model()); }
+  void answer(std::size_t call, const std::string& y) {
+    finish(call, Outcome{.payload = wire::write_safetensors({{"y", ElementType::kU8, {y.size()}, y}})});
+  }
+  void finish(std::size_t call, Result<Outcome> outcome) {
+    const auto done = std::exchange(node.calls.at(call)->done, nullptr);
+    done(std::move(outcome));
+  }
+  std::string sent(std::size_t call, std::size_t tensor) const {
+    return std::string(wire::read_safetensors(node.calls.at(call)->invocation.payload)->at(tensor).bytes);
+  }
+  void pass(Duration time) {
+    now += time;
+    auto due = std::exchange(timers, {});
+    for (auto& [at, then] : due) at <= now ? then() : void(timers.emplace_back(at, then));
+  }
+
+  SlowNode node;
+  Instant now{1h};
+  std::vector<std::pair<Instant, std::function<void()>>> timers;
+  Batches batches{node,
+                  {.now = [this] { return now; },
+                   .after = [this](Duration wait,
+                                   std::function<void()> then) { timers.emplace_back(now + wait, std::move(then)); }}};
+  std::vector<std::string> answers;
+  std::vector<NodeService::CancelHandle> cancels;
+};
+
+TEST_F(BatchesTest, WhatArrivesDuringACallIsOneCallAndEverybodyHasItsRows) {
+  ask("ab", "1");
+  ask("cdef", "23");
+  ask("gh", "4");
+  ASSERT_THAT(node.calls, SizeIs(1));
+  EXPECT_EQ(sent(0, 0) + sent(0, 1), "1ab") << "n and x, by name";
+  answer(0, "A");
+  ASSERT_THAT(node.calls, SizeIs(2));
+  EXPECT_EQ(sent(1, 0) + sent(1, 1), "234cdefgh");
+  EXPECT_EQ(node.calls[1]->invocation.function, "sum");
+  EXPECT_THAT(answers, ElementsAre("A", "", ""));
+  answer(1, "BCD");
+  EXPECT_THAT(answers, ElementsAre("A", "BC", "D"));
+  answers.clear();
+  ask("ab", "1");
+  EXPECT_THAT(node.calls, SizeIs(3)) << "nothing is under way";
+}
+
+TEST_F(BatchesTest, NobodyWaitsForACallThatHangs) {
+  ask("ab", "1");
+  ask("cd", "2");
+  pass(14ms);
+  EXPECT_THAT(node.calls, SizeIs(1));
+  pass(1ms);
+  EXPECT_THAT(node.calls, SizeIs(2));
+  answer(1, "B");
+  EXPECT_THAT(answers, ElementsAre("", "B"));
+  Model hasty = model();
+  hasty.batch->most_wait = 2ms;
+  ask("ef", "3", hasty);
+  pass(2ms);
+  EXPECT_THAT(node.calls, SizeIs(3));
+}
+
+TEST_F(BatchesTest, AnotherSizeOrAnotherFunctionIsAnotherCall) {
+  Model wide = model(), other = model();
+  wide.signature.inputs[0].shape = {kAnySize, 1};
+  other.name = "other";
+  InferRequest narrow;
+  narrow.call.inputs = {{.buffer = 0, .bytes = "a"}, {.buffer = 1, .bytes = "1"}};
+  narrow.shapes = {{1, 1}, {1}};
+  ask("ab", "1");
+  ask("ab", "1", other);
+  batches.call(wide, *Batches::take_from(wide, narrow), [](const auto&) {});
+  EXPECT_THAT(node.calls, SizeIs(3));
+}
+
+TEST_F(BatchesTest, OnesErrorIsNotAnothers) {
+  ask("ab", "1");
+  ask("cd", "2");
+  ask("!!", "3");
+  answer(0, "A");
+  finish(1, Outcome{.kind = OutcomeKind::kFunctionError, .payload = "bad row"});
+  ASSERT_THAT(node.calls, SizeIs(4)) << "each alone";
+  answer(2, "B");
+  finish(3, Outcome{.kind = OutcomeKind::kFunctionError, .payload = "bad row"});
+  EXPECT_THAT(answers, ElementsAre("A", "B", HasSubstr("bad row")));
+  EXPECT_THAT(node.calls, SizeIs(4)) << "alone it is its own error";
+  ask("ab", "1");
+  EXPECT_THAT(node.calls, SizeIs(5)) << "nothing is left of it";
+}
+
+TEST_F(BatchesTest, WhatIsNobodysFaultIsToldToAll) {
+  for (Result<Outcome> outcome :
+       {Result<Outcome>(fail(Errc::kResourceExhausted, "the queue is full")),
+        Result<Outcome>(Outcome{.kind = OutcomeKind::kTimeout, .failure = {.text = "the queue is full"}})}) {
+    answers.clear();
+    ask("ab", "1");
+    ask("cd", "2");
+    ask("ef", "3");
+    answer(node.calls.size() - 1, "A");
+    finish(node.calls.size() - 1, std::move(outcome));
+    EXPECT_THAT(answers, ElementsAre("A", HasSubstr("the queue is full"), HasSubstr("the queue is full")));
+  }
+}
+
+TEST_F(BatchesTest, AnAnswerWithOtherRowsIsAnError) {
+  ask("ab", "1");
+  ask("cd", "2");
+  ask("ef", "3");
+  answer(0, "A");
+  answer(1, "B");
+  EXPECT_THAT(answers[1], HasSubstr("the function's answer has 1 rows of 'y'; it was given 2"));
+  EXPECT_EQ(answers[1], answers[2]);
+}
+
+TEST_F(BatchesTest, WhoHasGoneIsNotCalledNorAnswered) {
+  ask("ab", "1");
+  const auto waits = ask("cd", "2"), stays = ask("ef", "3");
+  cancels[waits]();
+  answer(0, "A");
+  EXPECT_EQ(sent(1, 0), "3");
+  cancels[stays]();
+  EXPECT_TRUE(node.calls[1]->cancelled) << "nobody wants it any more";
+  finish(1, Outcome{.kind = OutcomeKind::kCancelled});
+  EXPECT_THAT(answers, ElementsAre("A", "", ""));
+  const auto first = ask("ab", "1"), second = ask("cd", "2"), third = ask("ef", "3");
+  answer(2, "A");
+  cancels[second]();
+  cancels[first]();  // long answered
+  EXPECT_FALSE(node.calls[3]->cancelled);
+  finish(3, Outcome{.kind = OutcomeKind::kFunctionError, .payload = "no"});
+  ASSERT_THAT(node.calls, SizeIs(5)) << "made again for the one that is there";
+  answer(4, "C");
+  EXPECT_EQ(answers[third], "C");
+  EXPECT_EQ(answers[second], "");
+}
+
+TEST_F(BatchesTest, ADeadlineIsEachOnesOwn) {
+  const std::int64_t now_ms = wall_clock_ms();
+  ask("ab", "1");
+  const auto late = ask("cd", "2", model(), now_ms - 1);
+  ASSERT_THAT(node.calls, SizeIs(2)) << "it cannot wait";
+  EXPECT_EQ(node.calls[1]->invocation.deadline_ms, now_ms - 1);
+  const auto soon = ask("cd", "2", model(), now_ms + 60'000), never = ask("ef", "3");
+  answer(1, "B");
+  EXPECT_THAT(answers[late], HasSubstr("deadline"));
+  answer(0, "A");
+  ASSERT_THAT(node.calls, SizeIs(3));
+  EXPECT_EQ(node.calls[2]->invocation.deadline_ms, std::nullopt) << "one of them waits for as long as it takes";
+  answer(2, "CD");
+  EXPECT_EQ(answers[soon] + answers[never], "CD");
+}
+
+TEST_F(BatchesTest, NoCallIsLargerThanAPayload) {
+  Model large = model(65536);
+  large.signature.inputs.pop_back();
+  large.signature.inputs[0].shape = {kAnySize, 1 << 20};
+  const auto of = [&](std::size_t rows) {
+    InferRequest asked;
+    asked.call.inputs = {{.buffer = 0, .bytes = std::string(rows << 20, 'x')}};
+    asked.shapes = {{rows, 1 << 20}};
+    return asked;
+  };
+  for (int i = 0; i < 8; ++i) {
+    InferRequest asked = of(1);
+    batches.call(large, *Batches::take_from(large, asked), [](const auto&) {});
+  }
+  EXPECT_THAT(node.calls, SizeIs(2)) << "one, then five that fill a call; two wait";
+  for (const auto& call : node.calls) EXPECT_LE(call->invocation.payload.size(), kMaxSyncPayloadBytes);
+  InferRequest asked = of(6);
+  EXPECT_FALSE(Batches::take_from(large, asked)) << "alone, and refused as any that is too large";
+  EXPECT_EQ(asked.call.inputs[0].bytes.size(), 6U << 20) << "it keeps what it has";
+}
+
+TEST_F(BatchesTest, WhatIsNotOfRowsGoesAlone) {
+  InferRequest none = request("", ""), uneven = request("abcd", "1"), many = request("abcdef", "123");
+  EXPECT_FALSE(Batches::take_from(model(), none));
+  EXPECT_FALSE(Batches::take_from(model(), uneven));
+  EXPECT_FALSE(Batches::take_from(model(2), many)) << "more than a call has";
+  Model alone = model();
+  alone.batch.reset();
+  EXPECT_FALSE(Batches::take_from(alone, many));
+}
+
+TEST_F(BatchesTest, ARefusalAtOnceLeavesNothing) {
+  class Refuses : public FakeNode {
+   public:
+    CancelHandle invoke(InvokeRequest, Callback<Outcome> done) override {
+      return done(fail(Errc::kNotFound, "gone")), CancelHandle();
+    }
+  } refuses;
+  Batches at_once(refuses,
+                  {.now = [] { return Instant(); }, .after = [](Duration, const auto&) { FAIL() << "nothing waits"; }});
+  for (int i = 0; i < 3; ++i) {
+    InferRequest asked = request("ab", "1");
+    std::string said;
+    at_once.call(model(), *Batches::take_from(model(), asked),
+                 [&](const Result<Answered>& answer) { said = answer.error().message; });
+    EXPECT_EQ(said, "gone");
+  }
+}
+
+TEST_F(BatchesTest, WhatComesAfterItsEndIsNotHeard) {
+  auto ends = std::make_unique<Batches>(
+      node,
+      LoopClock{.now = [this] { return now; },
+                .after = [this](Duration wait, std::function<void()> then) { timers.emplace_back(now + wait, then); }});
+  for (int i = 0; i < 2; ++i) {
+    InferRequest asked = request("ab", "1");
+    cancels.push_back(ends->call(model(), *Batches::take_from(model(), asked), [](const auto&) { FAIL(); }));
+  }
+  ends.reset();
+  cancels[0]();
+  answer(0, "A");
+  pass(1s);
+  EXPECT_THAT(node.calls, SizeIs(1));
+}
+
+}  // namespace
+}  // namespace fairlead::inference
