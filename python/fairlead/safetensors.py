@@ -9,6 +9,8 @@ value and the bound: a header that is longer than the file or than 100 MB, names
 whose product is not what the offsets say, bytes that overlap, have gaps, or lie behind the file's end.
 """
 
+from __future__ import annotations
+
 import io
 import json
 import os
@@ -113,12 +115,12 @@ NUMPY_NAMES = {"U8": "uint8", "I8": "int8", "I16": "int16", "U16": "uint16", "F1
                "I64": "int64", "U64": "uint64", "F64": "float64", "BOOL": "bool"}
 
 
-def is_file(payload):
+def is_file(payload: bytes) -> bool:
     """Whether bytes begin as a safetensors file does; no JSON does."""
     return len(payload) >= 10 and payload[8:9] == b"{" and int.from_bytes(payload[:8], "little") <= len(payload) - 8
 
 
-def load(payload):
+def load(payload: bytes) -> dict[str, typing.Any]:
     """{name: array} of a file's bytes: NumPy's, or for BF16, which NumPy has not, torch's. FormatError: see above."""
     header = read_header(io.BytesIO(payload), len(payload))
     data = bytearray(payload[header.data_begin:])  # arrays that may be written
@@ -138,7 +140,7 @@ def _array(name, tensor, data):
     return numpy.frombuffer(data, NUMPY_NAMES[tensor.dtype]).reshape(tensor.shape)
 
 
-def save(arrays):
+def save(arrays: dict[str, typing.Any]) -> bytes:
     """The bytes of a file with these: {name: NumPy's array or number, or torch's tensor}. TypeError names what is none."""
     parts = sorted(((name, *_bytes_of(name, value)) for name, value in arrays.items()), key=lambda part: -DTYPE_BITS[part[1]])
     header, at = {}, 0

@@ -1,5 +1,4 @@
-"""What travels as a payload: bytes, text, JSON, arrays in NumPy's format (.npy), which handlers of `fairlead.function` read and write, and
-safetensors files, which they get and give where they are called as models (Open Inference Protocol)."""
+"""What travels as a payload: bytes, text, JSON, and arrays in NumPy's format (.npy), which handlers of `fairlead.function` read and write."""
 
 from __future__ import annotations
 
@@ -7,8 +6,6 @@ import io
 import json
 import sys
 from typing import Any, Union
-
-from fairlead import safetensors
 
 NPY = b"\x93NUMPY"
 
@@ -48,14 +45,12 @@ def _number_of(value: Any) -> Any:
 
 
 def from_payload(payload: bytes) -> Any:
-    """An array, {name: array} of a safetensors file, what JSON says, None of nothing, else the bytes."""
+    """An array, what JSON says, None of nothing, else the bytes."""
     if not payload:
         return None
     if payload.startswith(NPY):
         import numpy  # noqa: PLC0415  only where an array came
         return numpy.load(io.BytesIO(payload), allow_pickle=False)
-    if safetensors.is_file(payload):
-        return safetensors.load(payload)
     try:
         return json.loads(payload)
     except ValueError:

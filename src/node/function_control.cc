@@ -12,6 +12,7 @@
 #include "decide/core/hold_desk.h"
 #include "model/autoscale_tag.h"
 #include "model/egress_list.h"
+#include "model/model_tags.h"
 #include "model/warmth_tags.h"
 #include "node/container_spec.h"
 #include "node/pipeline_folder.h"
@@ -76,6 +77,17 @@ Status check_egress(const RegisteredFunction* known, const FunctionRecord& recor
       "tag {} is '{}', and {} connect nowhere: leave the tag out, or set it to none; a program of a function's own, "
       "with a bootstrap, may have a way out",
       kEgressTag, tag->second, task->pipeline ? "the components of a pipeline" : "kernel tasks");
+}
+
+// Their own buffers say it.
+Status check_model(const RegisteredFunction* known, const FunctionRecord& record, const BundledTask* task) {
+  for (const std::string_view tag : {kModelInputsTag, kModelOutputsTag, kBatchTag}) {
+    if (task == nullptr || !record.config.tags.contains(std::string(tag))) continue;
+    if (known != nullptr && known->kernel_task && known->record.config.tags.contains(std::string(tag))) continue;
+    return fail(Errc::kInvalidArgument, "tag {} is of programs, and {} say their tensors by themselves: leave it out",
+                tag, task->pipeline ? "pipelines" : "kernel tasks");
+  }
+  return {};
 }
 
 // Of a function that was registered before: what was valid then is now.
@@ -289,6 +301,10 @@ void FunctionControl::save(FunctionRecord record, std::shared_ptr<const BundledT
   if (Status given = check_egress(functions_.find(record.name), record, kernel_task.get()); !given) {
     functions_.end_change(record.name);
     return done(fail(given.error()));
+  }
+  if (Status said = check_model(functions_.find(record.name), record, kernel_task.get()); !said) {
+    functions_.end_change(record.name);
+    return done(fail(said.error()));
   }
   if (Status held = check_hold(record, kernel_task.get()); !held) {
     functions_.end_change(record.name);

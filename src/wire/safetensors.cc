@@ -13,6 +13,7 @@ namespace fairlead::wire {
 namespace {
 
 constexpr std::size_t kLengthBytes = 8;
+constexpr std::size_t kMaxHeaderBytes = 1 << 20;
 constexpr JsonBounds kHeaderBounds{.depth = 4, .values = std::size_t{1} << 16};
 constexpr std::pair<ElementType, std::string_view> kTypes[] = {
     {ElementType::kS8, "I8"},   {ElementType::kU8, "U8"},     {ElementType::kS16, "I16"}, {ElementType::kU16, "U16"},
@@ -84,6 +85,9 @@ Result<std::vector<FileTensor>> read_safetensors(std::string_view file) {
   if (file.size() >= kLengthBytes) std::memcpy(&length, file.data(), kLengthBytes);
   if (file.size() < kLengthBytes || length > file.size() - kLengthBytes) {
     return fail(Errc::kInvalidArgument, "it has {} bytes, which do not begin with the length of a header", file.size());
+  }
+  if (length > kMaxHeaderBytes) {
+    return fail(Errc::kInvalidArgument, "its header has {} bytes; it may have at most {}", length, kMaxHeaderBytes);
   }
   const auto header = parse_json(file.substr(kLengthBytes, length), "header", kHeaderBounds);
   if (!header) return fail(header.error());

@@ -69,6 +69,8 @@ TEST(Safetensors, WhatIsNoneSaysWhy) {
     ASSERT_FALSE(read) << file;
     EXPECT_THAT(read.error().message, HasSubstr(says)) << file;
   }
+  EXPECT_THAT(read_safetensors(file_of(std::string((1 << 20) + 1, ' '))).error().message,
+              HasSubstr("may have at most 1048576"));
   std::string many = "{";
   for (int i = 0; i < 1025; ++i) many += (i == 0 ? "\"" : ",\"") + std::to_string(i) + R"(": {})";
   EXPECT_THAT(read_safetensors(file_of(many + "}")).error().message, HasSubstr("at most 1024 tensors"));

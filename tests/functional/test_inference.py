@@ -6,6 +6,7 @@ import re
 import struct
 import subprocess
 import threading
+import urllib.parse
 
 import pytest
 
@@ -210,6 +211,16 @@ def test_tags_that_are_no_model_are_refused_when_it_is_deployed(start_node, tags
     node = start_node()
     with pytest.raises(NodeFailed, match=re.escape(words)):
         node.deploy("m", ROOT / "functions/template-python", Tags=tags)
+
+
+def test_a_kernel_task_has_no_tags_of_a_model(node):
+    tags = {"gpu:model-inputs": "x:f32:-1", "gpu:model-outputs": "sum:f32:-1", "gpu:batch": "8"}
+    with pytest.raises(NodeFailed, match="kernel tasks say their tensors by themselves"):
+        node.deploy("task", EXAMPLE, Tags=tags)
+    tag = urllib.parse.quote("arn:aws:lambda:us-east-1:000000000000:function:add", safe="")
+    status, _, body = node.call("POST", f"/2017-03-31/tags/{tag}", json.dumps({"Tags": tags}))
+    assert status == 400 and b"say their tensors by themselves" in body, body
+    assert infer(node, {"inputs": [tensor("x", data=[0] * N), tensor("y", data=[0] * N)]})[0] == 200
 
 
 def test_refusals_are_the_protocols(node):

@@ -392,7 +392,7 @@ def test_a_bundle_has_the_author_s_files_and_what_starts_them(tmp_path, cache):
     folder = built(tmp_path, file)
     assert sorted(path.name for path in folder.iterdir()) == [".fairlead", "bootstrap", "f.py"]
     assert os.access(folder / "bootstrap", os.X_OK)
-    assert json.loads((folder / ".fairlead/function.json").read_text()) == {"file": "f.py", "handler": "f", "raw": False, "python": PYTHON}
+    assert json.loads((folder / ".fairlead/function.json").read_text()) == {"file": "f.py", "handler": "f", "raw": False, "python": PYTHON, "model": False}
     layer = next(path for path in (cache / "layers").iterdir() if not path.name.endswith(".lock"))
     assert os.path.samefile(folder / ".fairlead/layer/first.py", layer / "first.py"), "a link and no copy"
     program = ("import sys, json; sys.path[:0] = [sys.argv[1] + '/.fairlead/' + x for x in ('layer', 'lib')]\n"
@@ -492,14 +492,15 @@ def test_a_payload_is_what_it_says():
 def test_a_handler_called_as_a_model_gets_and_gives_arrays():
     numpy = pytest.importorskip("numpy")
     sent = safetensors.save({"x": numpy.ones((2, 3), "f4"), "n": numpy.int64(7)})
-    call = serve.caller(lambda event: {"y": event["x"].sum(axis=1), "n": event["n"] + 1}, raw=False)
+    call = serve.caller(lambda event: {"y": event["x"].sum(axis=1), "n": event["n"] + 1}, raw=False, is_model=True)
     answer = safetensors.load(call(Event(sent)))
     assert answer["y"].tolist() == [3, 3] and answer["y"].dtype == "f4" and answer["n"] == 8 and answer["n"].shape == ()
-    assert serve.caller(lambda event: {"y": 1}, raw=False)(Event(b"{}")) == {"y": 1}, "a call that is JSON is answered as ever"
-    assert serve.caller(lambda event: "no", raw=False)(Event(sent)) == b'"no"'
+    assert serve.caller(lambda event: {"y": 1}, raw=False, is_model=True)(Event(b"{}")) == {"y": 1}, "a call that is JSON is answered as ever"
+    assert serve.caller(lambda event: "no", raw=False, is_model=True)(Event(sent)) == b'"no"'
+    assert serve.caller(lambda event: {"bytes": len(event)}, raw=False)(Event(sent)) == {"bytes": len(sent)}, "who is no model gets what is sent"
     with pytest.raises(TypeError, match="'y' is of type list; it must be an array"):
-        serve.caller(lambda event: {"y": [1]}, raw=False)(Event(sent))
-    assert serve.caller(lambda event: event, raw=True)(Event(sent)) == sent
+        serve.caller(lambda event: {"y": [1]}, raw=False, is_model=True)(Event(sent))
+    assert serve.caller(lambda event: event, raw=True, is_model=True)(Event(sent)) == sent
 
 
 def test_numpy_s_numbers_in_an_answer_are_numbers(monkeypatch):

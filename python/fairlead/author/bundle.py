@@ -87,7 +87,7 @@ def build(declaration: Declaration, target: pathlib.Path, say: Callable[[str], N
     _copy_author(declaration, target)
     _write(target / "bootstrap", BOOTSTRAP.format(interpreter=declaration.interpreter), 0o755)
     _write(own / "function.json", json.dumps({"file": declaration.file.name, "handler": declaration.handler, "raw": declaration.raw,
-                                              "python": python if layer else None}), 0o644)
+                                              "python": python if layer else None, "model": "gpu:model-inputs" in declaration.tags}), 0o644)
     _copy_library(own / "lib")
     if layer:
         _link_tree(layer, own / "layer")

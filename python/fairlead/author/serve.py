@@ -1,7 +1,8 @@
 """In an instance: loads the author's module once, and calls its handler for each invocation.
 
-A payload that is JSON reaches the handler as what it says, one in NumPy's format (.npy) as an array, a safetensors file, which calls of models
-have, as {name: array}, nothing as None, and anything else as bytes; what the handler gives travels the same way. With raw=True both are bytes. What a handler yields is streamed: a text as it is, bytes
+A payload that is JSON reaches the handler as what it says, one in NumPy's format (.npy) as an array, nothing as None, and anything else
+as bytes; what the handler gives travels the same way. A handler that declares its inputs gets a safetensors file, which calls of models have, as {name: array},
+and then gives one. With raw=True both are bytes. What a handler yields is streamed: a text as it is, bytes
 as they are, anything else as a line of JSON."""
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def encoded(result: Any) -> Any:
     return npy_of(result) if numpy is not None and isinstance(result, numpy.ndarray) else result
 
 
-def caller(handler: Callable[..., Any], raw: bool) -> Callable[[Any], Any]:
+def caller(handler: Callable[..., Any], raw: bool, is_model: bool = False) -> Callable[[Any], Any]:
     """handler(event) or handler(event, context), plain or async, as one function of fairlead_runtime's event."""
     takes_context = _positional(handler) > 1
     loops: list[asyncio.AbstractEventLoop] = []  # one, when it is needed
@@ -89,7 +90,8 @@ def caller(handler: Callable[..., Any], raw: bool) -> Callable[[Any], Any]:
             wait(parts.aclose())  # type: ignore[attr-defined]
 
     def call(event: Any) -> Any:
-        given = event.payload if raw else from_payload(event.payload)
+        as_model = is_model and not raw and safetensors.is_file(event.payload)
+        given = event.payload if raw else safetensors.load(event.payload) if as_model else from_payload(event.payload)
         result = handler(given, event) if takes_context else handler(given)
         if inspect.isawaitable(result):  # of an async handler, which another decorator may hide
             result = wait(result)
@@ -98,9 +100,7 @@ def caller(handler: Callable[..., Any], raw: bool) -> Callable[[Any], Any]:
             return in_turn(result)
         if raw or hasattr(result, "__next__"):
             return result
-        if isinstance(result, dict) and safetensors.is_file(event.payload):  # called as a model
-            return safetensors.save(result)
-        return encoded(result)
+        return safetensors.save(result) if as_model and isinstance(result, dict) else encoded(result)
 
     return call
 
@@ -125,7 +125,7 @@ def main(folder: str = TASK) -> None:
     ready: list[Callable[[Any], Any]] = []
 
     def init() -> None:
-        ready.append(caller(load(folder, said), said["raw"]))
+        ready.append(caller(load(folder, said), said["raw"], said.get("model", False)))
         sys.stdout.flush()
 
     fairlead_runtime.run(lambda event: ready[0](event), init=init)

@@ -11,6 +11,7 @@ Batcher::Batch Batcher::take_all() {
   Batch batch;
   for (const Waits& one : waiting_) batch.push_back(one.request);
   waiting_.clear();
+  latest_.clear();
   waiting_rows_ = 0;
   ++under_way_;
   return batch;
@@ -26,14 +27,15 @@ Batcher::Batches Batcher::add(Instant now, Request request, std::size_t rows, Du
   if (waiting_rows_ + rows > rows_) batches.push_back(take_all());
   const Instant latest = now + std::min(most, patience());
   waiting_.push_back({request, rows, latest});
+  latest_.insert(latest);
   waiting_rows_ += rows;
   if (waiting_rows_ == rows_ || under_way_ == 0 || latest <= now) batches.push_back(take_all());
   return batches;
 }
 
-Batcher::Batches Batcher::ended(Instant now, Instant began) {
+Batcher::Batches Batcher::ended(Instant now, std::optional<Instant> began) {
   FL_CHECK(under_way_ > 0, "no call is under way");
-  mean_ += (std::min<Duration>(now - began, kMostMean) - mean_) / 8;
+  if (began) mean_ += (std::min<Duration>(now - *began, kMostMean) - mean_) / 8;
   --under_way_;
   if (under_way_ > 0 || waiting_.empty()) return {};
   return {take_all()};
@@ -49,13 +51,13 @@ bool Batcher::gone(Request request) {
   const auto found = std::ranges::find(waiting_, request, &Waits::request);
   if (found == waiting_.end()) return false;
   waiting_rows_ -= found->rows;
+  latest_.erase(latest_.find(found->latest));
   waiting_.erase(found);
   return true;
 }
 
 std::optional<Instant> Batcher::next_tick() const {
-  if (waiting_.empty()) return std::nullopt;
-  return std::ranges::min_element(waiting_, {}, &Waits::latest)->latest;
+  return latest_.empty() ? std::nullopt : std::optional(*latest_.begin());
 }
 
 }  // namespace fairlead

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/units.h"
@@ -36,8 +37,8 @@ class Batcher {
 
   // It waits for `most` at most. One of more rows than a call has goes alone, at once. REQUIRES: rows > 0.
   Batches add(Instant now, Request request, std::size_t rows, Duration most);
-  // A call that this gave out at `began` is over.
-  Batches ended(Instant now, Instant began);
+  // A call that this gave out is over. It ran since `began`; none: it did not run, or nobody waited for its end.
+  Batches ended(Instant now, std::optional<Instant> began);
   // Due at next_tick(); earlier or later does no harm.
   Batches tick(Instant now);
   // It no longer waits. False: it did not.
@@ -62,7 +63,8 @@ class Batcher {
   Batch take_all();
 
   const std::size_t rows_;
-  std::deque<Waits> waiting_;  // together at most rows_ - 1 of them
+  std::multiset<Instant> latest_;  // of those that wait
+  std::deque<Waits> waiting_;      // together at most rows_ - 1 of them
   std::size_t waiting_rows_ = 0;
   std::size_t under_way_ = 0;
   Duration mean_ = kFirstMean;  // of a call

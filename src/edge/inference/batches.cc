@@ -15,38 +15,40 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = 64 << 10;  // of a payload, at most
 
-std::size_t rows_of(const BatchedInference& inference) {
-  return static_cast<std::size_t>(inference.shapes.front().front());
-}
-
-// The rows that one call may have, where so many have so many bytes: a payload has a bound, too.
-std::size_t most_rows(const BatchRule& rule, std::size_t rows, std::size_t bytes) {
-  const std::size_t of_a_row = bytes / rows;
-  return of_a_row == 0 ? rule.rows : std::min(rule.rows, (kMaxSyncPayloadBytes - kHeaderBytes) / of_a_row);
-}
-
-std::size_t bytes_of(const BatchedInference& inference) {
+// All sizes but the first are the model's.
+std::size_t row_bytes(const std::vector<TensorSpec>& tensors) {
   std::size_t bytes = 0;
-  for (const std::string& input : inference.inputs) bytes += input.size();
+  for (const TensorSpec& tensor : tensors) {
+    const auto row = shape_bytes(tensor.type, {tensor.shape.begin() + 1, tensor.shape.end()});
+    bytes += row ? static_cast<std::size_t>(row->count()) : kMaxSyncPayloadBytes;
+  }
   return bytes;
 }
 
-// Who may go together: the same function as it is now, and the same sizes.
-std::string group_of(const Model& model, const BatchedInference& inference, std::size_t rows) {
+// The rows that one call may have, since payloads and answers have a bound, too.
+std::size_t most_rows(const Model& model) {
+  const std::size_t row = std::max(row_bytes(model.signature.inputs), row_bytes(model.signature.outputs));
+  return std::min(model.batch->rows, (kMaxSyncPayloadBytes - kHeaderBytes) / std::max<std::size_t>(row, 1));
+}
+
+// Who may go together: callers of the same function with the same tags.
+std::string group_of(const Model& model, std::size_t rows) {
   std::string group = fmt::format("{} {}", model.name, rows);
   for (const auto* tensors : {&model.signature.inputs, &model.signature.outputs}) {
     for (const TensorSpec& tensor : *tensors) {
       group += fmt::format(" {}:{}:{}", tensor.name, static_cast<int>(tensor.type), fmt::join(tensor.shape, "x"));
     }
   }
-  for (const auto& shape : inference.shapes) {
-    group += fmt::format(" {}", fmt::join(shape.begin() + 1, shape.end(), "x"));
-  }
   return group;
 }
 
-bool may_be_one_s_fault(const Result<Outcome>& outcome) {
-  return outcome && (outcome->kind == OutcomeKind::kFunctionError || outcome->kind == OutcomeKind::kCrashed);
+bool may_be_ones_fault(const Result<Outcome>& outcome) {
+  return outcome &&
+         (!outcome->failed() || outcome->kind == OutcomeKind::kFunctionError || outcome->kind == OutcomeKind::kCrashed);
+}
+
+bool has_run(const Result<Outcome>& outcome) {
+  return may_be_ones_fault(outcome) || (outcome && outcome->kind == OutcomeKind::kTimeout);
 }
 
 // So many rows of each output, from the first on. kInternal: it has another number than the call had.
@@ -70,36 +72,35 @@ Result<Answered> cut(const std::vector<TensorSpec>& outputs, const KernelTaskAns
 }  // namespace
 
 std::optional<BatchedInference> Batches::take_from(const Model& model, InferRequest& request) {
-  if (!model.batch || request.shapes.empty()) return std::nullopt;
+  if (!model.batch || model.signature.form != CallForm::kSafetensors || request.shapes.empty()) return std::nullopt;
   const std::uint64_t rows = request.shapes.front().front();
   const auto has_rows = [&](const auto& shape) { return shape.front() == rows; };
-  if (rows == 0 || !std::ranges::all_of(request.shapes, has_rows)) return std::nullopt;
-  std::size_t bytes = 0;
-  for (const CallBinding& input : request.call.inputs) bytes += input.bytes.size();
-  if (rows > most_rows(*model.batch, rows, bytes)) return std::nullopt;
-  BatchedInference taken;
+  if (rows == 0 || rows > most_rows(model) || !std::ranges::all_of(request.shapes, has_rows)) return std::nullopt;
+  BatchedInference taken{.rows = static_cast<std::size_t>(rows)};
   taken.inputs.resize(model.signature.inputs.size());
-  taken.shapes.resize(model.signature.inputs.size());
-  for (std::size_t i = 0; i < request.call.inputs.size(); ++i) {
-    CallBinding& input = request.call.inputs[i];
-    taken.inputs[input.buffer] = std::move(input.bytes);
-    taken.shapes[input.buffer] = std::move(request.shapes[i]);
-  }
+  for (CallBinding& input : request.call.inputs) taken.inputs[input.buffer] = std::move(input.bytes);
   return taken;
 }
 
 NodeService::CancelHandle Batches::call(const Model& model, BatchedInference inference, Done done) {
-  const std::size_t rows = rows_of(inference), most = most_rows(*model.batch, rows, bytes_of(inference));
-  const std::string name = group_of(model, inference, most);
-  Duration wait = model.batch->most_wait.value_or(kMostBatchWait);
-  if (inference.deadline_ms) {  // a quarter of what is left: the rest is for the queue and the run
-    wait = std::min<Duration>(wait, std::chrono::milliseconds(*inference.deadline_ms - wall_clock_ms()) / 4);
-  }
+  const std::size_t rows = inference.rows, most = most_rows(model);
+  const std::string name = group_of(model, most);
   const Number number = next_++;
+  const std::weak_ptr<int> alive = alive_;
+  Duration wait = model.batch->most_wait.value_or(kMostBatchWait);
+  if (inference.deadline_ms) {
+    const Duration left = std::chrono::milliseconds(*inference.deadline_ms - wall_clock_ms());
+    wait = std::min(wait, left / 4);  // the rest is for the queue and the run
+    clock_.after(std::max(left, Duration(0)), [this, number, alive] {
+      if (!alive.expired()) expire(number);
+    });
+  }
   members_.emplace(number, Member{std::move(inference), std::move(done), name});
-  const auto group = groups_.try_emplace(name, Group{model.signature, model.name, Batcher(most), std::nullopt}).first;
-  start(name, group->second.batcher.add(clock_.now(), number, rows, wait));
-  return [this, number, alive = std::weak_ptr(alive_)] {
+  Group& group =
+      groups_.try_emplace(name, Group{model.signature, model.name, Batcher(most), std::nullopt}).first->second;
+  ++group.members;
+  start(name, group.batcher.add(clock_.now(), number, rows, wait));
+  return [this, number, alive] {
     if (!alive.expired()) leave(number);
   };
 }
@@ -110,9 +111,26 @@ void Batches::start(const std::string& group, const Batcher::Batches& batches) {
 }
 
 void Batches::start_call(const std::string& name, Batcher::Batch numbers, bool is_batched) {
-  const Group& group = groups_.at(name);
+  std::erase_if(numbers, [&](Number number) {
+    const bool has_gone = !members_.at(number).done;
+    if (has_gone) release(number);
+    return has_gone;
+  });
   const std::uint64_t id = next_++;
-  std::vector<wire::FileTensor> tensors;
+  Call call{
+      .group = name, .members = std::move(numbers), .began = clock_.now(), .is_batched = is_batched, .cancel = {}};
+  if (call.members.empty()) return over(call, std::nullopt);
+  call.present = call.members.size();
+  for (const Number number : call.members) members_.at(number).call = id;
+  InvokeRequest request = request_of(groups_.at(name), call.members);
+  calls_.emplace(id, std::move(call));
+  auto cancel = node_.invoke(std::move(request), [this, id, alive = std::weak_ptr(alive_)](Result<Outcome> outcome) {
+    if (!alive.expired()) on_outcome(id, std::move(outcome));
+  });
+  if (const auto called = calls_.find(id); called != calls_.end()) called->second.cancel = std::move(cancel);
+}
+
+InvokeRequest Batches::request_of(const Group& group, const std::vector<Number>& numbers) {
   std::vector<std::string> bytes(group.signature.inputs.size());
   InvokeRequest request;
   request.invocation.function = group.function;
@@ -120,29 +138,26 @@ void Batches::start_call(const std::string& name, Batcher::Batch numbers, bool i
   bool is_patient = false;  // somebody waits for as long as it takes
   std::size_t rows = 0;
   for (const Number number : numbers) {
-    Member& member = members_.at(number);
-    member.call = id;
-    rows += rows_of(member.inference);
-    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] += member.inference.inputs[i];
-    is_patient = is_patient || !member.inference.deadline_ms;
-    deadline = std::max(deadline, member.inference.deadline_ms);
+    BatchedInference& inference = members_.at(number).inference;
+    rows += inference.rows;
+    is_patient = is_patient || !inference.deadline_ms;
+    deadline = std::max(deadline, inference.deadline_ms);
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      // Alone it is not called again.
+      numbers.size() == 1 ? bytes[i].swap(inference.inputs[i]) : void(bytes[i] += inference.inputs[i]);
+    }
   }
-  const Member& first = members_.at(numbers.front());
+  std::vector<wire::FileTensor> tensors;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    std::vector<std::uint64_t> shape = first.inference.shapes[i];
-    shape.front() = rows;
     const TensorSpec& tensor = group.signature.inputs[i];
+    std::vector<std::uint64_t> shape = tensor.shape;
+    shape.front() = rows;
     tensors.push_back({tensor.name, tensor.type, std::move(shape), bytes[i]});
   }
   request.invocation.payload = wire::write_safetensors(std::move(tensors));
-  request.invocation.trace_id = first.inference.trace_id;
+  request.invocation.trace_id = members_.at(numbers.front()).inference.trace_id;
   if (!is_patient) request.invocation.deadline_ms = deadline;
-  calls_.emplace(id, Call{std::move(numbers), clock_.now(), is_batched, {}});
-  auto cancel =
-      node_.invoke(std::move(request), [this, id, name, alive = std::weak_ptr(alive_)](Result<Outcome> outcome) {
-        if (!alive.expired()) on_outcome(id, name, std::move(outcome));
-      });
-  if (const auto call = calls_.find(id); call != calls_.end()) call->second.cancel = std::move(cancel);
+  return request;
 }
 
 void Batches::set_timer(const std::string& name) {
@@ -151,82 +166,109 @@ void Batches::set_timer(const std::string& name) {
   const auto next = group->second.batcher.next_tick();
   if (!next || (group->second.timer && *group->second.timer <= *next)) return;
   group->second.timer = next;
-  clock_.after(std::max<Duration>(*next - clock_.now(), Duration(0)),
-               [this, name, at = *next, alive = std::weak_ptr(alive_)] {
-                 if (alive.expired()) return;
-                 const auto found = groups_.find(name);
-                 if (found == groups_.end() || found->second.timer != at) return;
-                 found->second.timer.reset();
-                 start(name, found->second.batcher.tick(clock_.now()));
-               });
+  const auto ring = [this, name, at = *next, alive = std::weak_ptr(alive_)] {
+    if (alive.expired()) return;
+    const auto found = groups_.find(name);
+    if (found == groups_.end() || found->second.timer != at) return;
+    found->second.timer.reset();
+    start(name, found->second.batcher.tick(clock_.now()));
+  };
+  clock_.after(std::max<Duration>(*next - clock_.now(), Duration(0)), ring);
 }
 
-void Batches::on_outcome(std::uint64_t id, const std::string& name, Result<Outcome> outcome) {
-  const Call call = std::move(calls_.extract(id).mapped());
-  Group& group = groups_.at(name);                                                  // stays while it has members
-  if (call.is_batched) start(name, group.batcher.ended(clock_.now(), call.began));  // the device first
-  if (call.members.size() > 1 && may_be_one_s_fault(outcome)) {
-    for (const Number member : call.members) {
-      if (members_.at(member).done) {
-        start_call(name, {member}, false);
-      } else {
-        members_.erase(member);
-      }
-    }
+void Batches::on_outcome(std::uint64_t id, Result<Outcome> outcome) {
+  const auto found = calls_.find(id);
+  if (found == calls_.end()) return;  // everybody had left
+  const Call call = std::move(found->second);
+  calls_.erase(found);
+  const CallSignature& signature = groups_.at(call.group).signature;        // stays while it has members
+  over(call, has_run(outcome) ? std::optional(call.began) : std::nullopt);  // the device first
+  Result<std::vector<Answered>> answers = tl::unexpected(Error{});
+  if (!outcome) {
+    answers = tl::unexpected(outcome.error());
+  } else if (outcome->failed()) {
+    answers = tl::unexpected(error_of(*outcome));
   } else {
-    answer(group, call.members, outcome);
+    answers = split(signature, call.members, outcome->payload);
   }
+  if (!answers && call.members.size() > 1 && may_be_ones_fault(outcome)) return repeat(call.group, call.members);
+  for (std::size_t i = 0; i < call.members.size(); ++i) {
+    const Done done = release(call.members[i]);
+    if (!done) continue;
+    answers ? done(std::move((*answers)[i])) : done(tl::unexpected(answers.error()));
+  }
+  forget_if_empty(call.group);
+}
+
+// By member.
+Result<std::vector<Answered>> Batches::split(CallSignature signature, const std::vector<Number>& numbers,
+                                             std::string_view payload) {
+  const auto answer = read_answer(signature, payload);
+  if (!answer) return fail(answer.error());
+  if (numbers.size() > 1 && answer->outputs.size() < signature.outputs.size()) {
+    return fail(Errc::kInternal, "the function's answer lacks an output");
+  }
+  std::size_t all = 0, first = 0;
+  for (const Number number : numbers) all += members_.at(number).inference.rows;
+  std::vector<Answered> answers;
+  for (const Number number : numbers) {
+    const std::size_t rows = members_.at(number).inference.rows;
+    auto part = cut(signature.outputs, *answer, first, rows, all);
+    if (!part) return fail(part.error());
+    answers.push_back(*std::move(part));
+    first += rows;
+  }
+  return answers;
+}
+
+void Batches::repeat(const std::string& name, const std::vector<Number>& numbers) {
+  const auto half = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
+  const Batcher::Batch halves[] = {{numbers.begin(), half}, {half, numbers.end()}};
+  for (const Batcher::Batch& one : halves) start_call(name, one, false);
   forget_if_empty(name);
 }
 
-void Batches::answer(const Group& group, const std::vector<Number>& members, const Result<Outcome>& outcome) {
-  const auto refuse_all = [&](const Error& error) {
-    for (const Number member : members) finish(member, tl::unexpected(error));
-  };
-  if (!outcome) return refuse_all(outcome.error());
-  if (outcome->failed()) return refuse_all(error_of(*outcome));
-  CallSignature signature = group.signature;
-  const auto answer = read_answer(signature, outcome->payload);
-  if (!answer) return refuse_all(answer.error());
-  std::size_t all = 0, first = 0;
-  for (const Number member : members) all += rows_of(members_.at(member).inference);
-  for (const Number member : members) {
-    const std::size_t rows = rows_of(members_.at(member).inference);
-    finish(member, cut(signature.outputs, *answer, first, rows, all));
-    first += rows;
-  }
+// `began`: as of one that ran; what was refused says nothing of how long calls take.
+void Batches::over(const Call& call, std::optional<Instant> began) {
+  if (call.is_batched) start(call.group, groups_.at(call.group).batcher.ended(clock_.now(), began));
+  forget_if_empty(call.group);
 }
 
-void Batches::finish(Number number, Result<Answered> answered) {
-  Member member = std::move(members_.extract(number).mapped());
-  if (!member.done) return;
-  if (member.inference.deadline_ms && *member.inference.deadline_ms < wall_clock_ms()) {
-    return member.done(fail(Errc::kDeadlineExceeded, "the deadline has passed while others were answered"));
-  }
-  member.done(std::move(answered));
+void Batches::expire(Number number) {
+  const auto member = members_.find(number);
+  if (member == members_.end() || !member->second.done) return;
+  const Done done = std::exchange(member->second.done, [](const auto&) {});  // present, until it leaves
+  leave(number);
+  done(fail(Errc::kDeadlineExceeded, "the deadline has passed"));
 }
 
 void Batches::leave(Number number) {
   const auto member = members_.find(number);
-  if (member == members_.end()) return;
-  const std::string group = member->second.group;
-  if (member->second.call == 0) {
-    groups_.at(group).batcher.gone(number);
-    members_.erase(member);
-    return forget_if_empty(group);
-  }
+  if (member == members_.end() || !member->second.done) return;
+  const std::string name = member->second.group;
   member->second.done = nullptr;
-  const auto call = calls_.find(member->second.call);
-  const auto has_gone = [&](Number one) { return !members_.at(one).done; };
-  if (call == calls_.end() || !std::ranges::all_of(call->second.members, has_gone)) return;
-  if (const auto cancel = call->second.cancel) cancel();  // its outcome follows
+  if (member->second.call == 0) {  // it waits, or is about to be called
+    if (groups_.at(name).batcher.gone(number)) release(number);
+    return forget_if_empty(name);
+  }
+  const auto found = calls_.find(member->second.call);
+  if (found == calls_.end() || --found->second.present > 0) return;
+  const Call call = std::move(found->second);
+  calls_.erase(found);  // nothing is heard of it any more
+  if (call.cancel) call.cancel();
+  for (const Number one : call.members) release(one);
+  over(call, std::nullopt);
+}
+
+Batches::Done Batches::release(Number number) {
+  Member member = std::move(members_.extract(number).mapped());
+  --groups_.at(member.group).members;
+  return std::move(member.done);
 }
 
 void Batches::forget_if_empty(const std::string& name) {
   const auto group = groups_.find(name);
-  const auto is_of_group = [&](const auto& member) { return member.second.group == name; };
-  if (group == groups_.end() || !group->second.batcher.empty() || std::ranges::any_of(members_, is_of_group)) return;
-  groups_.erase(group);
+  if (group != groups_.end() && group->second.members == 0 && group->second.batcher.empty()) groups_.erase(group);
 }
 
 }  // namespace fairlead::inference

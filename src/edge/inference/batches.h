@@ -4,8 +4,9 @@
 //   x [1, 8] ──┼──> one payload, x [6, 8] ──invoke──> y [6] ──by rows──┼──> y [1]
 //   x [3, 8] ──┘                                                        └──> y [3]
 //
-// Together go those of one model whose tensors agree in all sizes but the first. A call that the function answers with an error, or does not
-// survive, is made again for each of its inferences alone, so that nobody gets another's error. Who goes while it waits is not called.
+// A call that the function answers with an error or with what the model does not say, or does not survive, is made again for each half of
+// its inferences, down to one, so that nobody has another's error: one of 32 that cannot be read costs ten more calls. Who goes while it
+// waits is not called; a call that everybody has left is over.
 //
 // Threads: the io_context's.
 #pragma once
@@ -16,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -28,8 +30,8 @@ namespace fairlead::inference {
 
 struct BatchedInference {
   std::vector<std::string> inputs;  // bytes, by the signature's inputs
-  std::vector<std::vector<std::uint64_t>> shapes;
-  std::optional<std::int64_t> deadline_ms;  // since 1970
+  std::size_t rows = 0;
+  std::optional<std::int64_t> deadline_ms;  // since 1970; who has no answer then is told so
   std::string trace_id;
 };
 
@@ -56,18 +58,21 @@ class Batches {
   using Number = Batcher::Request;
   struct Member {
     BatchedInference inference;
-    Done done;  // empty: its client has gone
+    Done done;  // empty: its client has gone, or was told that it is late
     std::string group;
-    std::uint64_t call = 0;  // that it is in; 0: it waits
+    std::uint64_t call = 0;  // that it is in; 0: none yet
   };
   struct Group {
     CallSignature signature;
     std::string function;
     Batcher batcher;
     std::optional<Instant> timer;  // that is set
+    std::size_t members = 0;
   };
   struct Call {
+    std::string group;
     std::vector<Number> members;
+    std::size_t present = 0;  // of them
     Instant began;
     bool is_batched = true;  // the group's batcher knows of it
     NodeService::CancelHandle cancel;
@@ -75,11 +80,16 @@ class Batches {
 
   void start(const std::string& group, const Batcher::Batches& batches);
   void start_call(const std::string& group, Batcher::Batch members, bool is_batched);
+  InvokeRequest request_of(const Group& group, const std::vector<Number>& members);
   void set_timer(const std::string& group);
-  void on_outcome(std::uint64_t call, const std::string& group, Result<Outcome> outcome);
-  void answer(const Group& group, const std::vector<Number>& members, const Result<Outcome>& outcome);
-  void finish(Number member, Result<Answered> answered);
+  void on_outcome(std::uint64_t call, Result<Outcome> outcome);
+  Result<std::vector<Answered>> split(CallSignature signature, const std::vector<Number>& members,
+                                      std::string_view payload);
+  void repeat(const std::string& group, const std::vector<Number>& members);
+  void over(const Call& call, std::optional<Instant> began);
+  void expire(Number member);
   void leave(Number member);
+  Done release(Number member);
   void forget_if_empty(const std::string& group);
 
   NodeService& node_;

@@ -31,7 +31,10 @@ class SlowNode : public FakeNode {
   CancelHandle invoke(InvokeRequest request, Callback<Outcome> done) override {
     const auto call = std::make_shared<Called>(Called{std::move(request.invocation), std::move(done)});
     calls.push_back(call);
-    return [call] { call->cancelled = true; };
+    return [call] {  // as a node does: nothing is heard of it
+      call->cancelled = true;
+      call->done = nullptr;
+    };
   }
 };
 
@@ -144,17 +147,39 @@ TEST_F(BatchesTest, AnotherSizeOrAnotherFunctionIsAnotherCall) {
 
 TEST_F(BatchesTest, OnesErrorIsNotAnothers) {
   ask("ab", "1");
-  ask("cd", "2");
-  ask("!!", "3");
+  for (const char* n : {"2", "3", "4", "5"}) ask(*n == '4' ? "!!" : "cd", n);
   answer(0, "A");
   finish(1, Outcome{.kind = OutcomeKind::kFunctionError, .payload = "bad row"});
-  ASSERT_THAT(node.calls, SizeIs(4)) << "each alone";
-  answer(2, "B");
-  finish(3, Outcome{.kind = OutcomeKind::kFunctionError, .payload = "bad row"});
-  EXPECT_THAT(answers, ElementsAre("A", "B", HasSubstr("bad row")));
-  EXPECT_THAT(node.calls, SizeIs(4)) << "alone it is its own error";
+  ASSERT_THAT(node.calls, SizeIs(4)) << "each half";
+  EXPECT_EQ(sent(2, 0) + " " + sent(3, 0), "23 45");
+  answer(2, "BC");
+  finish(3, Outcome{.kind = OutcomeKind::kCrashed, .failure = {.text = "bad row"}});
+  ASSERT_THAT(node.calls, SizeIs(6));
+  finish(4, Outcome{.kind = OutcomeKind::kFunctionError, .payload = "bad row"});
+  answer(5, "E");
+  EXPECT_THAT(answers, ElementsAre("A", "B", "C", HasSubstr("bad row"), "E"));
+  EXPECT_THAT(node.calls, SizeIs(6)) << "alone it is its own error";
   ask("ab", "1");
-  EXPECT_THAT(node.calls, SizeIs(5)) << "nothing is left of it";
+  EXPECT_THAT(node.calls, SizeIs(7)) << "nothing is left of it";
+}
+
+TEST_F(BatchesTest, AnAnswerThatTheModelDoesNotSayIsAnErrorOfOne) {
+  const std::string none = "{}", lacks = wire::write_safetensors({}),
+                    wide = wire::write_safetensors({{"y", ElementType::kU8, {2, 1}, "BB"}}),
+                    short_of = wire::write_safetensors({{"y", ElementType::kU8, {1}, "B"}});
+  for (const std::string& payload : {none, lacks, wide, short_of}) {
+    answers.clear();
+    node.calls.clear();
+    ask("ab", "1");
+    ask("cd", "2");
+    ask("!!", "3");
+    answer(0, "A");
+    finish(1, Outcome{.payload = payload});
+    ASSERT_THAT(node.calls, SizeIs(4));
+    answer(2, "B");
+    finish(3, Outcome{.payload = none});
+    EXPECT_THAT(answers, ElementsAre("A", "B", HasSubstr("no safetensors file")));
+  }
 }
 
 TEST_F(BatchesTest, WhatIsNobodysFaultIsToldToAll) {
@@ -171,14 +196,15 @@ TEST_F(BatchesTest, WhatIsNobodysFaultIsToldToAll) {
   }
 }
 
-TEST_F(BatchesTest, AnAnswerWithOtherRowsIsAnError) {
+TEST_F(BatchesTest, RefusalsSayNothingOfHowLongCallsTake) {
+  for (int i = 0; i < 100; ++i) {
+    ask("ab", "1");
+    finish(node.calls.size() - 1, fail(Errc::kResourceExhausted, "the queue is full"));
+  }
   ask("ab", "1");
   ask("cd", "2");
-  ask("ef", "3");
-  answer(0, "A");
-  answer(1, "B");
-  EXPECT_THAT(answers[1], HasSubstr("the function's answer has 1 rows of 'y'; it was given 2"));
-  EXPECT_EQ(answers[1], answers[2]);
+  pass(14ms);
+  EXPECT_THAT(node.calls, SizeIs(101)) << "it waits as before";
 }
 
 TEST_F(BatchesTest, WhoHasGoneIsNotCalledNorAnswered) {
@@ -187,18 +213,22 @@ TEST_F(BatchesTest, WhoHasGoneIsNotCalledNorAnswered) {
   cancels[waits]();
   answer(0, "A");
   EXPECT_EQ(sent(1, 0), "3");
+  ask("gh", "4");
   cancels[stays]();
   EXPECT_TRUE(node.calls[1]->cancelled) << "nobody wants it any more";
-  finish(1, Outcome{.kind = OutcomeKind::kCancelled});
+  ASSERT_THAT(node.calls, SizeIs(3)) << "and it is over for those who wait";
+  answer(2, "D");
+  answers.pop_back();
+  cancels.pop_back();
   EXPECT_THAT(answers, ElementsAre("A", "", ""));
   const auto first = ask("ab", "1"), second = ask("cd", "2"), third = ask("ef", "3");
-  answer(2, "A");
+  answer(3, "A");
   cancels[second]();
   cancels[first]();  // long answered
-  EXPECT_FALSE(node.calls[3]->cancelled);
-  finish(3, Outcome{.kind = OutcomeKind::kFunctionError, .payload = "no"});
-  ASSERT_THAT(node.calls, SizeIs(5)) << "made again for the one that is there";
-  answer(4, "C");
+  EXPECT_FALSE(node.calls[4]->cancelled);
+  finish(4, Outcome{.kind = OutcomeKind::kFunctionError, .payload = "no"});
+  ASSERT_THAT(node.calls, SizeIs(6)) << "made again for the one that is there";
+  answer(5, "C");
   EXPECT_EQ(answers[third], "C");
   EXPECT_EQ(answers[second], "");
 }
@@ -206,17 +236,31 @@ TEST_F(BatchesTest, WhoHasGoneIsNotCalledNorAnswered) {
 TEST_F(BatchesTest, ADeadlineIsEachOnesOwn) {
   const std::int64_t now_ms = wall_clock_ms();
   ask("ab", "1");
-  const auto late = ask("cd", "2", model(), now_ms - 1);
-  ASSERT_THAT(node.calls, SizeIs(2)) << "it cannot wait";
-  EXPECT_EQ(node.calls[1]->invocation.deadline_ms, now_ms - 1);
   const auto soon = ask("cd", "2", model(), now_ms + 60'000), never = ask("ef", "3");
-  answer(1, "B");
-  EXPECT_THAT(answers[late], HasSubstr("deadline"));
+  const auto late = ask("gh", "4", model(), now_ms + 3'600'000);
   answer(0, "A");
-  ASSERT_THAT(node.calls, SizeIs(3));
-  EXPECT_EQ(node.calls[2]->invocation.deadline_ms, std::nullopt) << "one of them waits for as long as it takes";
-  answer(2, "CD");
-  EXPECT_EQ(answers[soon] + answers[never], "CD");
+  ASSERT_THAT(node.calls, SizeIs(2));
+  EXPECT_EQ(node.calls[1]->invocation.deadline_ms, std::nullopt) << "one of them waits for as long as it takes";
+  pass(1min);
+  EXPECT_EQ(answers[soon], "error: the deadline has passed") << "though the call goes on";
+  answer(1, "BCD");
+  EXPECT_EQ(answers[never] + answers[late], "CD");
+  EXPECT_EQ(answers[soon], "error: the deadline has passed");
+}
+
+TEST_F(BatchesTest, ACallHasTheLastDeadlineOfItsOwnAndIsGivenUpWithIt) {
+  const std::int64_t now_ms = wall_clock_ms();
+  const auto first = ask("ab", "1", model(), now_ms + 60'000);
+  EXPECT_EQ(node.calls[0]->invocation.deadline_ms, now_ms + 60'000);
+  ask("ef", "3", model(), now_ms + 90'000);
+  pass(1min);
+  EXPECT_TRUE(node.calls[0]->cancelled);
+  EXPECT_EQ(answers[first], "error: the deadline has passed");
+  ASSERT_THAT(node.calls, SizeIs(2)) << "which was free then";
+  const auto no_time = ask("gh", "4", model(), now_ms - 1);
+  ASSERT_THAT(node.calls, SizeIs(3)) << "it cannot wait";
+  pass(0ms);
+  EXPECT_EQ(answers[no_time], "error: the deadline has passed");
 }
 
 TEST_F(BatchesTest, NoCallIsLargerThanAPayload) {
@@ -240,11 +284,22 @@ TEST_F(BatchesTest, NoCallIsLargerThanAPayload) {
   EXPECT_EQ(asked.call.inputs[0].bytes.size(), 6U << 20) << "it keeps what it has";
 }
 
+TEST_F(BatchesTest, NoCallHasALargerAnswerThanAPayload) {
+  Model large = model(65536);
+  large.signature.outputs[0].shape = {kAnySize, 2 << 20};
+  InferRequest three = request("abcdef", "123"), two = request("abcd", "12");
+  EXPECT_FALSE(Batches::take_from(large, three));
+  EXPECT_TRUE(Batches::take_from(large, two));
+}
+
 TEST_F(BatchesTest, WhatIsNotOfRowsGoesAlone) {
   InferRequest none = request("", ""), uneven = request("abcd", "1"), many = request("abcdef", "123");
   EXPECT_FALSE(Batches::take_from(model(), none));
   EXPECT_FALSE(Batches::take_from(model(), uneven));
   EXPECT_FALSE(Batches::take_from(model(2), many)) << "more than a call has";
+  Model task = model();
+  task.signature.form = CallForm::kBuffers;
+  EXPECT_FALSE(Batches::take_from(task, many)) << "its buffers are numbered in another way";
   Model alone = model();
   alone.batch.reset();
   EXPECT_FALSE(Batches::take_from(alone, many));

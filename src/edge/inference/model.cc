@@ -27,7 +27,8 @@ Result<Model> find_model(NodeService& node, const Principal& who, const std::str
                 "gpu:model-inputs and gpu:model-outputs; invoke it as a function",
                 name);
   }
-  auto batch = batch_rule_of(record->config).value_or(std::nullopt);
+  std::optional<BatchRule> batch;
+  if (signature->form == CallForm::kSafetensors) batch = batch_rule_of(record->config).value_or(std::nullopt);
   return Model{name, tenant_of(record->config.tags), *std::move(signature), batch};
 }
 
