@@ -37,8 +37,9 @@ TEST(Safetensors, AreReadAsTheyWereWritten) {
 }
 
 TEST(Safetensors, OfOthersMayHaveMetadataAndGaps) {
-  const auto read = read_safetensors(file_of(
-      R"({"__metadata__": {"format": "pt"}, "x": {"dtype": "I16", "shape": [], "data_offsets": [1, 3]}}  )", "-ab-"));
+  const std::string file = file_of(
+      R"({"__metadata__": {"format": "pt"}, "x": {"dtype": "I16", "shape": [], "data_offsets": [1, 3]}}  )", "-ab-");
+  const auto read = read_safetensors(file);
   ASSERT_TRUE(read) << read.error().message;
   ASSERT_EQ(read->size(), 1U);
   EXPECT_EQ((*read)[0].bytes, "ab") << "a scalar is one element";
