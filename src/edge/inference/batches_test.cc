@@ -65,8 +65,9 @@ class BatchesTest : public testing::Test {
     answers.emplace_back();
     cancels.push_back(batches.call(of, *std::move(inference), [this, at = answers.size() - 1](Result<Answered> answer) {
       EXPECT_EQ(answers[at], "") << "answered once";
-      answers[at] = answer ? answer->answer.outputs.at(0).bytes : "error: " + answer.error().message;
-      if (answer) EXPECT_THAT(answer->outputs.at(0).shape, ElementsAre(answer->answer.outputs.at(0).bytes.size()));
+      if (!answer) return void(answers[at] = "error: " + answer.error().message);
+      answers[at] = answer->answer.outputs.at(0).bytes;
+      EXPECT_THAT(answer->outputs.at(0).shape, ElementsAre(answers[at].size()));
     }));
     return answers.size() - 1;
   }
