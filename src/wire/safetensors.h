@@ -4,7 +4,7 @@
 //
 // Written: the header ends at a multiple of 8 bytes and larger elements come first, so that every tensor is aligned to its elements.
 // Read: what a stranger's program answers. Each tensor's bytes lie within the file and are as many as its shape needs; nothing larger
-// than the values of its header, of at most 1 MiB, is allocated. Bytes that no tensor has do no harm.
+// than the values of its header, of at most 64 KiB, is allocated. Bytes that no tensor has do no harm; tensors of types that are not known here are left out.
 //
 // Threads: any.
 #pragma once

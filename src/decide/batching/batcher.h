@@ -7,7 +7,7 @@
 //   rows arrive      1    1 1  1          1
 //   calls            [1 ──────────][3 ──────────][1 ──...          at most `rows` in a call
 //
-// Nobody waits for longer than a call and a half take, as the last calls did, nor than it said. So a call that hangs holds nobody up, and several
+// Nobody waits for longer than a call and a half take, as the last calls did (15 ms at first), nor than it said. So a call that hangs holds nobody up, and several
 // are under way where requests fill calls or wait for too long: the node sees them queue then, and starts further instances.
 //
 // Example: calls of 10 ms and 16 clients, a row each, rows = 32: a call in 10 ms answers 16 of them, and not 1.

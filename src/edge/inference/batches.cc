@@ -13,7 +13,8 @@
 namespace fairlead::inference {
 namespace {
 
-constexpr std::size_t kHeaderBytes = 64 << 10;  // of a payload, at most
+constexpr std::size_t kHeaderBytes = 64 << 10;               // of a payload, at most
+constexpr Duration kLongestTimer = std::chrono::seconds(1);  // to a deadline: it cannot be taken back, and most are met
 
 // All sizes but the first are the model's.
 std::size_t row_bytes(const std::vector<TensorSpec>& tensors) {
@@ -78,6 +79,7 @@ std::optional<BatchedInference> Batches::take_from(const Model& model, InferRequ
   if (rows == 0 || rows > most_rows(model) || !std::ranges::all_of(request.shapes, has_rows)) return std::nullopt;
   BatchedInference taken{.rows = static_cast<std::size_t>(rows)};
   taken.inputs.resize(model.signature.inputs.size());
+  for (const WantedOutput& output : request.outputs) taken.wanted.push_back(output.output);
   for (CallBinding& input : request.call.inputs) taken.inputs[input.buffer] = std::move(input.bytes);
   return taken;
 }
@@ -88,14 +90,15 @@ NodeService::CancelHandle Batches::call(const Model& model, BatchedInference inf
   const Number number = next_++;
   const std::weak_ptr<int> alive = alive_;
   Duration wait = model.batch->most_wait.value_or(kMostBatchWait);
+  std::optional<Instant> late;
   if (inference.deadline_ms) {
     const Duration left = std::chrono::milliseconds(*inference.deadline_ms - wall_clock_ms());
     wait = std::min(wait, left / 4);  // the rest is for the queue and the run
-    clock_.after(std::max(left, Duration(0)), [this, number, alive] {
-      if (!alive.expired()) expire(number);
-    });
+    late = clock_.now() + left;
+    deadlines_.emplace(*late, number);
+    watch_deadlines();
   }
-  members_.emplace(number, Member{std::move(inference), std::move(done), name});
+  members_.emplace(number, Member{std::move(inference), std::move(done), name, late});
   Group& group =
       groups_.try_emplace(name, Group{model.signature, model.name, Batcher(most), std::nullopt}).first->second;
   ++group.members;
@@ -127,7 +130,11 @@ void Batches::start_call(const std::string& name, Batcher::Batch numbers, bool i
   auto cancel = node_.invoke(std::move(request), [this, id, alive = std::weak_ptr(alive_)](Result<Outcome> outcome) {
     if (!alive.expired()) on_outcome(id, std::move(outcome));
   });
-  if (const auto called = calls_.find(id); called != calls_.end()) called->second.cancel = std::move(cancel);
+  if (const auto called = calls_.find(id); called != calls_.end()) {
+    called->second.cancel = std::move(cancel);
+  } else if (cancel) {
+    cancel();  // it is over, or nobody wants it any more
+  }
 }
 
 InvokeRequest Batches::request_of(const Group& group, const std::vector<Number>& numbers) {
@@ -205,7 +212,12 @@ Result<std::vector<Answered>> Batches::split(CallSignature signature, const std:
                                              std::string_view payload) {
   const auto answer = read_answer(signature, payload);
   if (!answer) return fail(answer.error());
-  if (numbers.size() > 1 && answer->outputs.size() < signature.outputs.size()) {
+  const auto is_there = [&](std::uint32_t wanted) {
+    const std::uint32_t buffer = signature.outputs[wanted].buffer;
+    return std::ranges::find(answer->outputs, buffer, &KernelTaskAnswer::Output::buffer) != answer->outputs.end();
+  };
+  for (const Number number : numbers) {
+    if (numbers.size() == 1 || std::ranges::all_of(members_.at(number).inference.wanted, is_there)) continue;
     return fail(Errc::kInternal, "the function's answer lacks an output");
   }
   std::size_t all = 0, first = 0;
@@ -234,6 +246,22 @@ void Batches::over(const Call& call, std::optional<Instant> began) {
   forget_if_empty(call.group);
 }
 
+void Batches::watch_deadlines() {
+  if (deadlines_.empty()) return;
+  const Instant at = std::min(deadlines_.begin()->first, clock_.now() + kLongestTimer);
+  if (deadline_timer_ && *deadline_timer_ <= at) return;
+  deadline_timer_ = at;
+  clock_.after(std::max<Duration>(at - clock_.now(), Duration(0)), [this, at, alive = std::weak_ptr(alive_)] {
+    if (alive.expired() || deadline_timer_ != at) return;
+    deadline_timer_.reset();
+    const Instant now = clock_.now();
+    while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+      expire(deadlines_.extract(deadlines_.begin()).value().second);
+    }
+    watch_deadlines();
+  });
+}
+
 void Batches::expire(Number number) {
   const auto member = members_.find(number);
   if (member == members_.end() || !member->second.done) return;
@@ -246,11 +274,12 @@ void Batches::leave(Number number) {
   const auto member = members_.find(number);
   if (member == members_.end() || !member->second.done) return;
   const std::string name = member->second.group;
-  member->second.done = nullptr;
-  if (member->second.call == 0) {  // it waits, or is about to be called
+  const Done gone = std::exchange(member->second.done, nullptr);  // its end may do anything: last
+  if (member->second.call == 0) {                                 // it waits, or is about to be called
     if (groups_.at(name).batcher.gone(number)) release(number);
     return forget_if_empty(name);
   }
+  for (std::string& input : member->second.inference.inputs) input = {};
   const auto found = calls_.find(member->second.call);
   if (found == calls_.end() || --found->second.present > 0) return;
   const Call call = std::move(found->second);
@@ -263,6 +292,7 @@ void Batches::leave(Number number) {
 Batches::Done Batches::release(Number number) {
   Member member = std::move(members_.extract(number).mapped());
   --groups_.at(member.group).members;
+  if (member.late) deadlines_.erase({*member.late, number});
   return std::move(member.done);
 }
 

@@ -16,8 +16,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -31,6 +33,7 @@ namespace fairlead::inference {
 struct BatchedInference {
   std::vector<std::string> inputs;  // bytes, by the signature's inputs
   std::size_t rows = 0;
+  std::vector<std::uint32_t> wanted;        // of the signature's outputs
   std::optional<std::int64_t> deadline_ms;  // since 1970; who has no answer then is told so
   std::string trace_id;
 };
@@ -60,7 +63,8 @@ class Batches {
     BatchedInference inference;
     Done done;  // empty: its client has gone, or was told that it is late
     std::string group;
-    std::uint64_t call = 0;  // that it is in; 0: none yet
+    std::optional<Instant> late;  // from when on
+    std::uint64_t call = 0;       // that it is in; 0: none yet
   };
   struct Group {
     CallSignature signature;
@@ -87,6 +91,7 @@ class Batches {
                                       std::string_view payload);
   void repeat(const std::string& group, const std::vector<Number>& members);
   void over(const Call& call, std::optional<Instant> began);
+  void watch_deadlines();
   void expire(Number member);
   void leave(Number member);
   Done release(Number member);
@@ -97,6 +102,8 @@ class Batches {
   std::map<Number, Member> members_;
   std::map<std::string, Group> groups_;
   std::map<std::uint64_t, Call> calls_;
+  std::set<std::pair<Instant, Number>> deadlines_;
+  std::optional<Instant> deadline_timer_;  // that is set
   Number next_ = 1;
   const std::shared_ptr<int> alive_ = std::make_shared<int>();  // callbacks hold it weakly
 };

@@ -53,6 +53,7 @@ class BatchesTest : public testing::Test {
     InferRequest request;
     request.call.inputs = {{.buffer = 1, .bytes = n}, {.buffer = 0, .bytes = x}};
     request.shapes = {{n.size()}, {x.size() / 2, 2}};
+    request.outputs = {{.output = 0, .is_binary = true}};
     return request;
   }
   // Its number among the answers.
@@ -197,12 +198,37 @@ TEST_F(BatchesTest, WhatIsNobodysFaultIsToldToAll) {
   }
 }
 
+// Its author's business, where nobody asks for it.
+TEST_F(BatchesTest, AnOutputThatNobodyWantsNeedNotBeThere) {
+  Model two = model();
+  two.signature.outputs.push_back({.name = "z", .type = ElementType::kU8, .shape = {kAnySize}, .buffer = 1});
+  ask("ab", "1", two);
+  ask("cd", "2", two);
+  ask("ef", "3", two);
+  answer(0, "A");
+  answer(1, "BC");
+  EXPECT_THAT(answers, ElementsAre("A", "B", "C"));
+}
+
+TEST_F(BatchesTest, ADeadlineThatIsMetLeavesNoTimer) {
+  const std::int64_t now_ms = wall_clock_ms();
+  for (int i = 0; i < 1000; ++i) {
+    ask("ab", "1", model(), now_ms + 3'600'000);
+    answer(node.calls.size() - 1, "A");
+  }
+  EXPECT_LT(timers.size(), 3U);
+  pass(2s);
+  EXPECT_THAT(timers, IsEmpty()) << "nobody has a deadline any more";
+}
+
 TEST_F(BatchesTest, RefusalsSayNothingOfHowLongCallsTake) {
+  ask("ab", "1");  // under way all the time
   for (int i = 0; i < 100; ++i) {
-    ask("ab", "1");
+    ask("cd", "2");
+    pass(15ms);
     finish(node.calls.size() - 1, fail(Errc::kResourceExhausted, "the queue is full"));
   }
-  ask("ab", "1");
+  ASSERT_THAT(node.calls, SizeIs(101));
   ask("cd", "2");
   pass(14ms);
   EXPECT_THAT(node.calls, SizeIs(101)) << "it waits as before";
