@@ -78,15 +78,16 @@ class Reserved:
             thread.join()
 
 
-class Flood:
+class Flood(shares_cut.Load):
     """Callers who never pause. `crashes` is called now and then, since every call costs a start of the interpreter."""
 
     def __init__(self, node, calls):
-        self.node, self.stop, self.answers = node, threading.Event(), collections.Counter()
-        self.threads = [threading.Thread(target=self.call, args=(name, payload)) for name, payload, callers in calls for _ in range(callers)]
+        super().__init__(node, [])
+        self.answers = collections.Counter()
+        self.threads = [threading.Thread(target=self.ask, args=(name, payload)) for name, payload, callers in calls for _ in range(callers)]
         self.threads.append(threading.Thread(target=self.crash))
 
-    def call(self, name, payload):
+    def ask(self, name, payload):
         while not self.stop.is_set():
             try:
                 status, headers, _ = self.node.invoke(name, json.dumps(payload))
@@ -97,16 +98,6 @@ class Flood:
     def crash(self):
         while not self.stop.wait(CRASHES_EVERY_S):
             self.node.invoke("crashes", json.dumps({"do": "crash"}))
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stop.set()
-        for thread in self.threads:
-            thread.join()
 
 
 def deploy(node, folder):
@@ -196,4 +187,6 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--option", action="append", default=[], help="of `fairlead serve`, for example --option=--sharing=mps")
     chosen = parser.parse_args()
+    if chosen.minutes < 1:
+        parser.error(f"--minutes is {chosen.minutes:g}; at least 1, since `status` tells of the last minute")
     main(chosen.minutes, chosen.seed, chosen.option)

@@ -53,6 +53,21 @@ void read_bytes(const JsonValue& offsets, std::string_view data, FileTensor& ten
   tensor.bytes = data.substr(begin, end - begin);
 }
 
+// Nothing: refused, or of a type that is not known.
+std::optional<FileTensor> read_tensor(const std::string& name, const JsonValue& entry, std::string_view data) {
+  if (!entry.has_only({"dtype", "shape", "data_offsets"})) return std::nullopt;
+  const auto type = entry.require("dtype");
+  const auto shape = entry.require("shape");
+  const auto offsets = entry.require("data_offsets");
+  if (!type || !shape || !offsets) return std::nullopt;
+  const auto known = read_type(*type);
+  if (!entry.ok() || !known) return std::nullopt;
+  FileTensor tensor{.name = name, .type = *known};
+  read_shape(*shape, tensor);
+  if (entry.ok()) read_bytes(*offsets, data, tensor);
+  return tensor;
+}
+
 }  // namespace
 
 std::string write_safetensors(std::vector<FileTensor> tensors) {
@@ -94,27 +109,20 @@ Result<std::vector<FileTensor>> read_safetensors(std::string_view file) {
   std::vector<FileTensor> tensors;
   std::size_t named = 0;
   if (!header->is_object() || header->size() > kMostFileTensors) {
-    root.refuse("must be an object of at most {} tensors", kMostFileTensors);
-  } else {
-    for (const auto& [name, member] : header->items()) {
-      if (name == "__metadata__") continue;
-      const JsonValue entry = root.at(name, member);
-      if (!entry.has_only({"dtype", "shape", "data_offsets"})) break;
-      const auto type = entry.require("dtype");
-      const auto shape = entry.require("shape");
-      const auto offsets = entry.require("data_offsets");
-      if (!type || !shape || !offsets) break;
-      const auto known = read_type(*type);
-      if (!entry.ok()) break;
-      if (!known) continue;
-      FileTensor& tensor = tensors.emplace_back(FileTensor{.name = name, .type = *known});
-      read_shape(*shape, tensor);
-      if (entry.ok()) read_bytes(*offsets, data, tensor);
-      named += tensor.bytes.size();
-      if (named > data.size()) root.refuse("names {} bytes of {}: tensors have no bytes in common", named, data.size());
-    }
+    return fail(Errc::kInvalidArgument, "its header must be an object of at most {} tensors", kMostFileTensors);
   }
-  if (!status) return fail(status.error());
+  for (const auto& [name, member] : header->items()) {
+    if (name == "__metadata__") continue;
+    auto tensor = read_tensor(name, root.at(name, member), data);
+    if (!status) return fail(status.error());
+    if (!tensor) continue;
+    named += tensor->bytes.size();
+    if (named > data.size()) {
+      return fail(Errc::kInvalidArgument, "its tensors have {} bytes of {}: none may have another's", named,
+                  data.size());
+    }
+    tensors.push_back(*std::move(tensor));
+  }
   return tensors;
 }
 

@@ -6,6 +6,8 @@
 // Read: what a stranger's program answers. Each tensor's bytes lie within the file and are as many as its shape needs; nothing larger
 // than the values of its header, of at most 64 KiB, is allocated. Bytes that no tensor has do no harm; tensors of types that are not known here are left out.
 //
+// Functions cannot see this folder; theirs is functions/runtime/fairlead/safetensors.h.
+//
 // Threads: any.
 #pragma once
 

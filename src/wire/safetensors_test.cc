@@ -62,7 +62,7 @@ TEST(Safetensors, WhatIsNoneSaysWhy) {
       {file_of(
            R"({"x": {"dtype": "U8", "shape": [3], "data_offsets": [0, 3]}, "y": {"dtype": "U8", "shape": [2], "data_offsets": [2, 4]}})",
            "abcd"),
-       "names 5 bytes of 4"},
+       "its tensors have 5 bytes of 4"},
       {file_of(R"({"x": {"dtype": "F32", "shape": [1], "data_offsets": [0, 8]}})", "abcd"), "data_offsets[1] is 8"},
       {file_of(R"({"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}})", "abcd"), "[0, 4]"},
       {file_of(R"({"x": {"dtype": "F32", "shape": [1], "data_offsets": [4, 0]}})", "abcd"), "[4, 0]"},

@@ -19,11 +19,6 @@ Batcher::Batch Batcher::take_all() {
 
 Batcher::Batches Batcher::add(Instant now, Request request, std::size_t rows, Duration most) {
   Batches batches;
-  if (rows > rows_) {
-    ++under_way_;
-    batches.push_back({request});
-    return batches;
-  }
   if (waiting_rows_ + rows > rows_) batches.push_back(take_all());
   const Instant latest = now + std::min(most, patience());
   waiting_.push_back({request, rows, latest});

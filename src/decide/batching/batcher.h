@@ -35,7 +35,7 @@ class Batcher {
   // `rows`: of a call, at least 1.
   explicit Batcher(std::size_t rows) : rows_(rows) {}
 
-  // It waits for `most` at most. One of more rows than a call has goes alone, at once. REQUIRES: rows > 0.
+  // It waits for `most` at most. REQUIRES: 0 < rows <= those of a call.
   Batches add(Instant now, Request request, std::size_t rows, Duration most);
   // A call that this gave out is over. It ran since `began`; none: it did not run, or nobody waited for its end.
   Batches ended(Instant now, std::optional<Instant> began);
