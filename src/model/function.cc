@@ -15,6 +15,7 @@
 #include "base/spelling.h"
 #include "model/cut_tag.h"
 #include "model/egress_list.h"
+#include "model/mig_tag.h"
 #include "model/model_consent.h"
 #include "model/model_tags.h"
 #include "model/provisioned_tag.h"
@@ -175,7 +176,7 @@ Status refuse_unknown_settings(const FunctionConfig& config) {
       "gpu:memory-mib", "gpu:compute-percent", kQuotaRequestTag, kQuotaLimitTag, kReplicasTag,    "gpu:weight",
       "gpu:tenant",     kObjectiveTag,         kAutoscaleTag,    kSamplesTag,    kLendsModelsTag, kTakesModelsTag,
       kUnloadedAtTag,   kVolumesTag,           kCutKernelsTag,   kEgressTag,     kPinTag,         kKeepTag,
-      kProvisionedTag,  kModelInputsTag,       kModelOutputsTag, kBatchTag};
+      kProvisionedTag,  kModelInputsTag,       kModelOutputsTag, kBatchTag,      kMigProfileTag};
   for (const auto& [key, value] : config.tags) {
     if (!key.starts_with("gpu:") || std::find(std::begin(kTags), std::end(kTags), key) != std::end(kTags)) continue;
     return fail(Errc::kInvalidArgument, "tag {} is not known{}; the gpu: tags are {}", key,
@@ -323,6 +324,9 @@ Result<GpuSettings> gpu_settings(const FunctionConfig& config) {
   }
   if (const auto consent = model_consent(config.tags); !consent) return fail(consent.error());
   if (const auto cut = may_cut_kernels(config.tags); !cut) return fail(cut.error());
+  auto mig_profile = mig_profile_in(config.tags);
+  if (!mig_profile) return fail(mig_profile.error());
+  settings.mig_profile = *std::move(mig_profile);
   if (const auto objective = find_tag(config, kObjectiveTag)) {
     const auto value = parse_setting<int>(*objective, 1, kMaxObjectiveMs);
     if (!value) return fail(value.error());

@@ -39,7 +39,9 @@ struct GpuSettings {
   double weight = 1.0;  // gpu:weight           fair share, 0.01-100
   std::string tenant = kDefaultTenant;  // gpu:tenant           who pays; a tag only, and for the function's life
   std::optional<int> objective_ms;      // gpu:objective-ms     wanted from arrival to answer, 1-3600000; a tag only
-  Replicas replicas;                    // gpu:replicas         N, which is N:N, or MIN:MAX; a tag only
+  std::string
+      mig_profile;    // gpu:mig-profile      slices that it may run on (model/mig_tag.h); a tag only; "": any device
+  Replicas replicas;  // gpu:replicas         N, which is N:N, or MIN:MAX; a tag only
 
   // How many instances are kept, each in a seat on a device: with a request at least one.
   std::size_t seats() const {

@@ -290,7 +290,7 @@ void Autoscaler::look_at(const std::string& name, const Sight& sight, bool is_ev
     return;
   }
   // Pinned seats stay: nothing here would ask for them again.
-  const unsigned failed = driver_.core().seat_starts(function->flow).failed;
+  const unsigned failed = driver_.core().learnt(function->flow).failed;
   if (scaled.wanted != Autoscale::kPinned && scaled.backoff.note(sight.now, failed)) {
     return give_back(name, scaled, ready_seats(sight.instances(function->flow)), scaled.backoff.why());
   }
@@ -343,7 +343,7 @@ ScalerView Autoscaler::view_of(const RegisteredFunction& function, const Scaled&
   const std::uint64_t arrived = function.stats.invocations + flow.queued + flow.in_flight;
   view.arrived = arrived > scaled.arrived ? arrived - scaled.arrived : 0;
   view.waiting = flow.queued;
-  view.cold_start = driver_.core().seat_starts(function.flow).cold_start.value_or(Duration(0));
+  view.cold_start = driver_.core().learnt(function.flow).cold_start.value_or(Duration(0));
   std::size_t seated = 0;
   for (const InstanceView& one : sight.instances(function.flow)) {
     // What runs in a slot is parked and busy: it can have a seat.

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "model/mig_tag.h"
 
 namespace fairlead {
 namespace {
@@ -111,7 +112,8 @@ GpuSpec GpuSharing::spec_of(const Device& device) const {
           .slots = device.is_slice() ? options_.slots_per_slice : options_.slots_per_gpu,
           .is_dynamic = options_.dynamic_slots && !device.is_slice(),
           .has_daemon = devices_.at(device.id).daemon != nullptr,
-          .has_task_lanes = !device.is_slice()};
+          .has_task_lanes = !device.is_slice(),
+          .mig_profile = profile_of(device)};
 }
 
 void GpuSharing::set_slots(std::size_t per_gpu, std::size_t per_slice) {

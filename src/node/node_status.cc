@@ -33,6 +33,7 @@ std::vector<FunctionStatus> function_status(const Functions& functions, const Co
   const auto add = [&](const std::string& name, const RegisteredFunction& function) {
     list.push_back({.name = name, .flow = core.flow(function.flow), .stats = function.stats});
     list.back().memory_expected = core.expected_memory(function.flow);
+    list.back().on_slices = core.learnt(function.flow).on_slices;
     list.back().settings = gpu_settings(function.record.config).value_or(GpuSettings());
     list.back().share = shares.status(name, function.flow);
     list.back().start_failure = function.start_failure;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "model/cut_tag.h"
 #include "model/egress_list.h"
+#include "model/mig_tag.h"
 #include "model/model_consent.h"
 #include "model/model_tags.h"
 #include "model/provisioned_tag.h"
@@ -20,9 +21,9 @@ namespace fairlead {
 namespace {
 
 // What a program needs of its device, and how it is reached: the version's.
-constexpr std::array<std::string_view, 10> kVersionTags = {
-    "gpu:memory-mib", "gpu:compute-percent", "gpu:objective-ms", kContractTag, kVolumesTag, kCutKernelsTag,
-    kEgressTag,       kModelInputsTag,       kModelOutputsTag,   kBatchTag};
+constexpr std::array<std::string_view, 11> kVersionTags = {
+    "gpu:memory-mib", "gpu:compute-percent", "gpu:objective-ms", kContractTag, kVolumesTag,   kCutKernelsTag,
+    kEgressTag,       kModelInputsTag,       kModelOutputsTag,   kBatchTag,    kMigProfileTag};
 // Whose it is, and what that one may have, and when its instances were told to go: the function's.
 constexpr std::array<std::string_view, 4> kFunctionTags = {kTenantTag, kLendsModelsTag, kTakesModelsTag,
                                                            kUnloadedAtTag};

@@ -1,11 +1,15 @@
 #include "node/shares.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/log.h"
 #include "decide/pacing/place_scheduler.h"
 #include "model/autoscale_tag.h"
+#include "model/mig_tag.h"
 #include "node/functions.h"
 
 namespace fairlead {
@@ -18,6 +22,7 @@ Shares::Asked asked_in(const FunctionRecord& record, bool is_kernel_task) {
           .seats = settings.seats(),
           .weight = settings.weight,
           .is_kernel_task = is_kernel_task,
+          .mig_profile = settings.mig_profile,
           .is_scaled = autoscale_of(record.config).value_or(Autoscale::kOff) != Autoscale::kOff};
 }
 
@@ -35,6 +40,7 @@ void Shares::add_device(const Device& device, std::size_t instances, std::size_t
       {.memory = device.memory, .clients = is_mps ? instances : 0, .reserve_percent = options_.reserve_percent},
       most_seats(instances, slots));
   uuids_[device.id] = device.uuid;
+  profiles_[device.id] = profile_of(device);
 }
 
 Status Shares::set_slots(const std::map<GpuId, std::size_t>& slots, std::size_t instances) {
@@ -55,6 +61,7 @@ Status Shares::set_slots(const std::map<GpuId, std::size_t>& slots, std::size_t 
 bool Shares::remove_device(GpuId gpu) {
   if (uuids_.erase(gpu) == 0) return false;
   book_.remove_device(gpu);
+  profiles_.erase(gpu);
   return true;
 }
 
@@ -232,6 +239,9 @@ ShareStatus Shares::status(const std::string& function, FlowId flow) const {
   const auto known = entries_.find(function);
   if (known == entries_.end()) return {};
   ShareStatus status{.seats = known->second.seats, .lacking = known->second.lacking};
+  if (status.lacking.empty()) {
+    if (Status there = check_profile(known->second.asked); !there) status.lacking = there.error().message;
+  }
   if (measure_) measure_(flow, status);
   return status;
 }
@@ -255,6 +265,12 @@ Widths Shares::widths(const Asked& asked) const {
 SeatsAsked Shares::seats_asked(const Entry& entry) const {
   const PacedShare share = paced_share(FlowId(), entry.asked.share, entry.asked.weight, widths(entry.asked));
   SeatsAsked asked{.share = share, .seats = entry.asked.seats};
+  if (!entry.asked.mig_profile.empty()) {
+    asked.may = [this, wanted = entry.asked.mig_profile](GpuId gpu) {
+      const auto known = profiles_.find(gpu);
+      return known != profiles_.end() && is_of_profile(known->second, wanted);
+    };
+  }
   for (const std::string& uuid : entry.last) {
     const auto is_it = [&](const auto& device) { return device.second == uuid; };
     const auto device = std::find_if(uuids_.begin(), uuids_.end(), is_it);
@@ -263,7 +279,21 @@ SeatsAsked Shares::seats_asked(const Entry& entry) const {
   return asked;
 }
 
+// A node that knows no device yet refuses nothing.
+Status Shares::check_profile(const Asked& asked) const {
+  const auto suits = [&](const auto& device) { return is_of_profile(device.second, asked.mig_profile); };
+  if (!profiles_.empty() && std::none_of(profiles_.begin(), profiles_.end(), suits)) {
+    std::set<std::string> there;
+    for (const auto& [gpu, profile] : profiles_) there.insert(profile.empty() ? "whole GPUs" : profile);
+    return fail(Errc::kInvalidArgument,
+                "{} is {}; the node has no such slice, but {}: ask for one of these, or cut a GPU (nvidia-smi mig)",
+                kMigProfileTag, asked.mig_profile, fmt::join(there, ", "));
+  }
+  return {};
+}
+
 Status Shares::check_kept(const Asked& asked) const {
+  if (Status there = check_profile(asked); !there) return there;
   const int width = asked.share.width_percent.value_or(kWholeDevice);
   if (width < kWholeDevice && asked.is_kernel_task && !options_.has_task_widths) {
     return fail(Errc::kInvalidArgument,

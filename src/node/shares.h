@@ -42,7 +42,8 @@ class Shares {
     std::size_t seats = 0;
     double weight = 1;
     bool is_kernel_task = false;
-    bool is_scaled = false;  // the node finds share and seats (scale()), not the author
+    std::string mig_profile = {};  // slices that it may run on; "": any device
+    bool is_scaled = false;        // the node finds share and seats (scale()), not the author
     bool operator==(const Asked&) const = default;
   };
   // Of a function that the node scales: seats that it keeps, where it can have them, and how many more, on devices that serve.
@@ -106,6 +107,7 @@ class Shares {
 
  private:
   Status check_kept(const Asked& asked) const;
+  Status check_profile(const Asked& asked) const;
   SeatsAsked seats_asked(const Entry& entry) const;
   Widths widths(const Asked& asked) const;
   bool keep(const std::string& function, Entry& entry);
@@ -114,7 +116,8 @@ class Shares {
   Options options_;
   ShareBook book_;
   std::map<GpuId, std::string> uuids_;
-  std::map<std::string, Entry> entries_;  // of all functions
+  std::map<GpuId, std::string> profiles_;  // of slices; "" of whole GPUs
+  std::map<std::string, Entry> entries_;   // of all functions
   Measure measure_;
 };
 

@@ -405,5 +405,29 @@ TEST_F(SharesTest, AChangeOfTagsLeavesWhatTheNodeFound) {
   EXPECT_THAT(spec(shares, "f").seats, IsEmpty());
 }
 
+TEST_F(SharesTest, SeatsAreOnSlicesOfTheProfileThatIsAskedFor) {
+  Shares shares;
+  shares.configure({.mode = SharingMode::kMig, .policy = "mqfq-setup", .keeps_instances = true});
+  Device small = device(kGpu1, "MIG-a"), large = device(kGpu2, "MIG-b");
+  small.slice = Slice{.profile = "1g.10gb", .start = 0, .size = 1};
+  large.slice = Slice{.profile = "3g.40gb", .start = 4, .size = 4};
+  FunctionRecord early = record("early", {{"gpu:mig-profile", "7g"}});
+  EXPECT_TRUE(admit(shares, early)) << "no device is known yet";
+  shares.add_device(small, kInstances, kSlots);
+  shares.add_device(large, kInstances, kSlots);
+  EXPECT_THAT(shares.status("early", FlowId(1)).lacking, HasSubstr("gpu:mig-profile is 7g"));
+  FunctionRecord wide = record("wide", {{"gpu:mig-profile", "3g"}, {"gpu:quota-request", "40"}, {"gpu:replicas", "2"}});
+  ASSERT_TRUE(admit(shares, wide));
+  EXPECT_THAT(wide.seats, ElementsAre("MIG-b", "MIG-b"));
+  EXPECT_THAT(refusal(shares, record("more", {{"gpu:mig-profile", "3g"}, {"gpu:quota-request", "40"}})),
+              HasSubstr("GPU 2 comes nearest"));
+  EXPECT_EQ(refusal(shares, record("less", {{"gpu:mig-profile", "1g"}, {"gpu:quota-request", "40"}})), "admitted");
+  const std::string none = refusal(shares, record("none", {{"gpu:mig-profile", "2g.20gb"}}));
+  EXPECT_THAT(none, HasSubstr("gpu:mig-profile is 2g.20gb; the node has no such slice, but 1g.10gb, 3g.40gb"));
+  shares.remove_device(kGpu1);
+  shares.settle();
+  EXPECT_THAT(shares.status("less", FlowId(1)).lacking, HasSubstr("gpu:mig-profile is 1g"));
+}
+
 }  // namespace
 }  // namespace fairlead

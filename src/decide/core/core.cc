@@ -93,6 +93,7 @@ void Core::add_gpu(const GpuSpec& gpu) {
   state_->tables.pool.add_gpu(
       gpu.gpu,
       {.slots = gpu.only_seats ? 0 : slots, .clients = state_->tables.options.instances_per_gpu, .memory = gpu.memory});
+  state_->tables.slices.set_profile(gpu.gpu, gpu.mig_profile);
   state_->residency.add_gpu(gpu.gpu, gpu.memory);
   state_->devices.add(gpu, most);
   state_->lanes.add(gpu);
@@ -101,6 +102,7 @@ void Core::add_gpu(const GpuSpec& gpu) {
 void Core::add_function(const FlowSpec& spec) {
   FL_CHECK(state_->tables.functions.try_emplace(spec.flow, {spec}).second, "flow {} is there already",
            spec.flow.value());
+  state_->tables.slices.set_wanted(spec.flow, spec.mig_profile);
   state_->residency.add_function(spec.flow, spec.expected_memory);
   state_->tables.queue->add_flow(spec.flow, share_of(spec));
   state_->tables.invocations.know(spec.tenant);
@@ -118,6 +120,7 @@ void Core::update_function(Instant now, const FlowSpec& spec, Actions& out, Inst
   CoreFunction* function = state_->tables.functions.find(spec.flow);
   if (function == nullptr) return;
   function->spec = spec;
+  state_->tables.slices.set_wanted(spec.flow, spec.mig_profile);
   state_->tables.invocations.know(spec.tenant);
   function->seat_retries = {};
   const State::Seats seats{*state_, now, out};
@@ -154,6 +157,7 @@ void Core::remove_function(Instant now, FlowId flow, Actions& out) {
   State::Holds{*state_, now, out}.forget(flow);
   state_->tables.queue->remove_flow(flow);
   state_->tables.functions.erase(flow);
+  state_->tables.slices.set_wanted(flow, "");
   state_->residency.remove_function(flow);
   state_->lanes.forget(flow);
   state_->dispatch(now, out);
@@ -354,9 +358,13 @@ Obstacle Core::obstacle(FlowId flow) const {
   return needs_start ? state_->planner.obstacle(flow) : state_->dispatchable.obstacle(flow);
 }
 
-SeatStarts Core::seat_starts(FlowId flow) const {
+Learnt Core::learnt(FlowId flow) const {
   const CoreFunction& function = state_->tables.functions.at(flow);
-  return {.failed = function.seat_retries.starts_failed(), .cold_start = function.cold_start.known()};
+  Learnt all{.failed = function.seat_retries.starts_failed(), .cold_start = function.cold_start.known()};
+  for (const auto& [profile, times] : function.slice_times.all()) {
+    all.on_slices[profile] = {.cold_start = times.start.or_nothing(), .run = times.run.or_nothing()};
+  }
+  return all;
 }
 
 const FlowQueue& Core::policy() const {

@@ -100,16 +100,19 @@ struct FlowSpec {
   // Of the time: what an instance in a seat is entitled to. Above 0: it takes no slot, and what it uses within costs no virtual time.
   int request_percent = 0;
   int width_percent = 100;  // of the SMs, that an instance takes while it runs; its GPU time is charged times this
+  // Slices that its instances run on (is_of_profile() of GpuSpec::mig_profile). "": any device.
+  std::string mig_profile = {};
 };
 
 struct GpuSpec {
   GpuId gpu;
   Bytes memory{0};
-  std::size_t slots = 0;       // D; 0: CoreOptions::slots_per_gpu
-  bool is_dynamic = false;     // D follows the load, from 1 to `slots` (sharing/dynamic_slots.h)
-  bool has_daemon = false;     // shared through MPS: a fault of one client ends them all (sharing/gpu_health.h)
-  bool has_task_lanes = true;  // false: kernel tasks take slots there, as everything does
-  bool only_seats = false;     // no slots: nobody runs there but instances in seats with a request (FlowSpec::seats)
+  std::size_t slots = 0;         // D; 0: CoreOptions::slots_per_gpu
+  bool is_dynamic = false;       // D follows the load, from 1 to `slots` (sharing/dynamic_slots.h)
+  bool has_daemon = false;       // shared through MPS: a fault of one client ends them all (sharing/gpu_health.h)
+  bool has_task_lanes = true;    // false: kernel tasks take slots there, as everything does
+  bool only_seats = false;       // no slots: nobody runs there but instances in seats with a request (FlowSpec::seats)
+  std::string mig_profile = {};  // "3g.40gb"; "": it is no slice
 };
 
 // ---- what is said of devices
@@ -286,10 +289,16 @@ struct GpuView {
   std::size_t entitled_in_use = 0;  // invocations in seats, beside the slots
 };
 
-// Of a function with seats.
-struct SeatStarts {
-  unsigned failed = 0;                                // in a row, since an instance in a seat was ready
+// Of a function, on slices of one profile; 0: not known.
+struct OnSlices {
+  Duration cold_start{0}, run{0};
+};
+
+// What was learnt of a function.
+struct Learnt {
+  unsigned failed = 0;                                // in a row, in its seats, since an instance there was ready
   std::optional<Duration> cold_start = std::nullopt;  // from start to ready, as learnt; empty: not known
+  std::map<std::string, OnSlices> on_slices = {};     // by profile; empty: it ran on whole GPUs alone
 };
 
 // What may change while the core runs. Empty: it stays.
@@ -417,8 +426,8 @@ class Core {
   std::vector<GpuView> gpus() const;
   CoreCounters counters() const;
   const FlowQueue& policy() const;
-  IdleReason idle_reason() const;             // now. REQUIRES: a slot is free and something is queued
-  SeatStarts seat_starts(FlowId flow) const;  // REQUIRES: the function is there
+  IdleReason idle_reason() const;    // now. REQUIRES: a slot is free and something is queued
+  Learnt learnt(FlowId flow) const;  // REQUIRES: the function is there
   // What keeps the head of the flow from running right now or, where none of its instances has started, one from starting;
   // kNothing also where it is only not its turn. REQUIRES: the function is there.
   Obstacle obstacle(FlowId flow) const;

@@ -85,7 +85,7 @@ class CoreParts : public ::testing::Test {
   Actions out;
   CoreTables tables;
   FlowOutlook outlook;
-  const Placer placer{outlook.eviction()};
+  const Placer placer{outlook.eviction(), tables.slices};
   Residency residency{{}, std::make_unique<LruSwap>(), outlook};
   FlowNews news{tables};
   StartPlanner planner{tables, residency, placer};

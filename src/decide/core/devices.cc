@@ -103,6 +103,7 @@ void Core::State::forget_devices(Actions& out) {
   for (const GpuId gpu : devices.forget_empty(is_empty)) {
     claim.leave(gpu);
     tables.pool.remove_gpu(gpu);
+    tables.slices.set_profile(gpu, "");
     lanes.remove(gpu);
     out.push_back(DeviceChange{gpu, Kind::kGone});
   }

@@ -65,9 +65,12 @@ Duration setup_on(const CoreTables& tables, FlowId flow, GpuId gpu) {
     if (instance->gpu != gpu || instance->life.starts() || instance->life.retires()) continue;
     quickest = std::min(quickest.value_or(instance->reload), instance->reload);
   }
+  if (quickest) return *quickest;
   const CoreFunction* function = tables.functions.find(flow);
-  const Duration cold_start = function == nullptr ? Duration(0) : function->cold_start.or_nothing();
-  return quickest.value_or(std::max(cold_start, kUnknownStart));
+  if (function == nullptr) return kUnknownStart;
+  const auto here = function->slice_times.start_on(tables.slices.of(gpu));
+  const Duration cold_start = here.value_or(function->cold_start.or_nothing());
+  return std::max(cold_start, kUnknownStart);
 }
 
 bool runs_in_seats_alone(const CoreTables& tables, const FlowSpec& spec) {

@@ -96,8 +96,8 @@ TEST_F(FlowNewsTest, AFunctionRunsInSeatsAloneWhileOneOfThemServes) {
   EXPECT_FALSE(runs_in_seats_alone(tables, seated));
 }
 
-TEST(LearntStart, ANewStartCountsATenth) {
-  LearntStart start;
+TEST(LearntTime, ANewStartCountsATenth) {
+  LearntTime start;
   EXPECT_EQ(start.known(), std::nullopt);
   EXPECT_EQ(start.or_nothing(), Duration(0));
   start.learn(10s);

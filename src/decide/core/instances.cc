@@ -10,7 +10,10 @@ void Core::State::ready(Instant now, InstanceId id, Actions& out) {
   if (instance == nullptr || !instance->life.starts()) return;
   instance->start_took = now - instance->last_used;
   CoreFunction* const function = tables.functions.find(instance->flow);
-  if (function != nullptr) function->cold_start.learn(instance->start_took);
+  if (function != nullptr) {
+    function->cold_start.learn(instance->start_took);
+    function->slice_times.learn_start(tables.slices.of(instance->gpu), instance->start_took);
+  }
   residency.ready(id);
   if (function != nullptr && instance->terms.is_seated) function->seat_retries.ready();
   if (instance->bound) {

@@ -82,6 +82,9 @@ Duration Runs::charge(Instant now, InvocationId id, std::optional<Duration> gpu_
   if (function == nullptr) return service;  // removed meanwhile
   const Duration paid = std::min(service, promised(tables_.pool.find(invocation.instance), invocation, now));
   invocation.owed = std::exchange(debtor(tables_, invocation.flow)->owed, Duration(0));
+  if (const Instance* ran_on = tables_.pool.find(invocation.instance)) {
+    function->slice_times.learn_run(tables_.slices.of(ran_on->gpu), service);
+  }
   service += invocation.owed;
   tables_.queue->on_completion(now, invocation.flow, id, service, paid);
   return service;

@@ -143,16 +143,16 @@ TEST_F(SeatsTest, FailedStartsAreCountedUntilOneIsReady) {
   core_->add_function(seated(kA, {kGpu1}));
   wake(0s);
   gone(1, 1s);
-  EXPECT_EQ(core_->seat_starts(kA).failed, 1u);
+  EXPECT_EQ(core_->learnt(kA).failed, 1u);
   wake(2s);
   gone(2, 2s);
-  EXPECT_EQ(core_->seat_starts(kA).failed, 2u);
+  EXPECT_EQ(core_->learnt(kA).failed, 2u);
   wake(10s);
   ready(3, 11s);
-  EXPECT_EQ(core_->seat_starts(kA).failed, 0u);
-  EXPECT_EQ(core_->seat_starts(kA).cold_start, Duration(1s));
+  EXPECT_EQ(core_->learnt(kA).failed, 0u);
+  EXPECT_EQ(core_->learnt(kA).cold_start, Duration(1s));
   gone(3, 12s);
-  EXPECT_EQ(core_->seat_starts(kA).failed, 0u) << "it had started";
+  EXPECT_EQ(core_->learnt(kA).failed, 0u) << "it had started";
 }
 
 TEST_F(SeatsTest, OnlyWhatGoesBeyondTheRequestCostsVirtualTime) {

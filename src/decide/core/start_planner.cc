@@ -131,24 +131,32 @@ Duration StartPlanner::expected_start(FlowId flow) const {
 std::optional<Instant> StartPlanner::worth_waiting_until(FlowId flow) const {
   if (!tables_.options.no_cold_duplicates) return std::nullopt;
   const FlowView view = tables_.queue->view(flow);
-  const Duration start = expected_start(flow), run = view.service_estimate;
-  Duration first_free = Duration::max();
+  const Duration start = expected_start(flow);
+  const CoreFunction* const function = tables_.functions.find(flow);
+  Duration first_free = Duration::max(), runs(0);
+  const auto run_on = [&](const Instance& instance) {
+    const auto here =
+        function == nullptr ? std::nullopt : function->slice_times.run_on(tables_.slices.of(instance.gpu));
+    return here.value_or(view.service_estimate);
+  };
   Instant until = Instant::max();
   Duration::rep useful = 0;
   for (const Instance* instance : tables_.pool.of_flow(flow)) {
     if (instance->spare() || instance->life.retires()) continue;
     const bool is_starting = instance->life.starts();
+    const Duration run = run_on(*instance);
     const Duration expected = is_starting ? start + run : run;
     const Instant since = is_starting ? instance->last_used : tables_.invocations.at(instance->bound).since();
     const Duration elapsed = tables_.latest - since;
     if (elapsed > expected + start) continue;
     first_free = std::min(first_free, std::max(Duration(0), expected - elapsed));
     until = std::min(until, since + expected + start + Duration(1));
+    runs += run;
     ++useful;
   }
   if (useful == 0) return std::nullopt;
   const auto behind = static_cast<Duration::rep>(view.queued > 0 ? view.queued - 1 : 0);
-  if (first_free + behind * run / useful > start) return std::nullopt;
+  if (first_free + behind * (runs / useful) / useful > start) return std::nullopt;
   constexpr Duration kSoonest =
       std::chrono::milliseconds(1);  // of one that has just begun, and nothing is known of how long it takes
   return std::max(until, tables_.latest + kSoonest);

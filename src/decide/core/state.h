@@ -109,7 +109,7 @@ struct Core::State {
 
   CoreTables tables;
   const FlowOutlook outlook;
-  const Placer placer{outlook.eviction()};
+  const Placer placer{outlook.eviction(), tables.slices};
   Residency residency;
   ResidencyDecisions decisions;  // scratch of settle_memory()
   FlowNews news{tables};

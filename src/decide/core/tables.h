@@ -18,31 +18,19 @@
 #include "decide/core/core.h"
 #include "decide/core/live_invocations.h"
 #include "decide/core/seat_retries.h"
+#include "decide/core/slice_times.h"
 #include "decide/placement/instance_pool.h"
+#include "decide/placement/slice_profiles.h"
 #include "decide/queueing/flow_queue.h"
 #include "model/arrival_pace.h"
 #include "model/standing.h"
 
 namespace fairlead {
 
-// How long a function's instances start, learnt: 0.9 old + 0.1 new.
-// Example: starts of 10 s, then one of 20 s: 11 s are expected of the next.
-class LearntStart {
- public:
-  void learn(Duration took) {
-    const Duration mean = known_.value_or(took);
-    known_ = mean + (took - mean) / 10;
-  }
-  std::optional<Duration> known() const { return known_; }
-  Duration or_nothing() const { return known_.value_or(Duration(0)); }
-
- private:
-  std::optional<Duration> known_;
-};
-
 struct CoreFunction {
   FlowSpec spec;
-  LearntStart cold_start = {};                 // from StartInstance to ready
+  LearntTime cold_start = {};  // from StartInstance to ready, wherever
+  SliceTimes slice_times = {};
   Duration told_setup{0};                      // FlowQueue::set_setup, as told last
   Supply told_supply = Supply::kReady;         // FlowQueue::set_supply, as told last
   ArrivalPace pace = {};                       // as of its last arrival
@@ -58,6 +46,7 @@ struct CoreTables {
   const std::unique_ptr<FlowQueue> queue;
   IdMap<FlowId, CoreFunction> functions = {};
   InstancePool pool = {};
+  SliceProfiles slices = {};
   LiveInvocations invocations = {};
   Instant latest = {};  // of the event that is being handled
   bool draining = false;

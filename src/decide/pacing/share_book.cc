@@ -14,6 +14,10 @@ double distance(const Lacking& lacking) {
   return lacking.bound > 0 ? lacking.value / lacking.bound : std::numeric_limits<double>::max();
 }
 
+bool may_sit(const SeatsAsked& asked, GpuId gpu) {
+  return !asked.may || asked.may(gpu);
+}
+
 std::string what_is_asked(const SeatsAsked& asked) {
   return fmt::format("{} of gpu:quota-request {} %, gpu:compute-percent {} %, gpu:memory-mib {:.0f}",
                      asked.seats == 1 ? "one instance" : fmt::format("{} instances", asked.seats),
@@ -48,6 +52,7 @@ Result<ShareBook::Seats> ShareBook::find(const std::string& function, const Seat
   std::optional<Lacking> nearest;
   GpuId nearest_gpu;
   const auto try_on = [&](GpuId gpu) {
+    if (!may_sit(asked, gpu)) return false;
     std::vector<PacedShare> shares = taken.at(gpu);
     shares.push_back(asked.share);
     const auto lacking = lacking_on(devices_.at(gpu), shares);
@@ -67,6 +72,10 @@ Result<ShareBook::Seats> ShareBook::find(const std::string& function, const Seat
     const bool found =
         std::any_of(devices_.begin(), devices_.end(), [&](const auto& device) { return try_on(device.first); });
     if (found) continue;
+    if (!nearest) {
+      return fail(Errc::kInvalidArgument, "{}: none of the node's GPUs and slices may have it (gpu:mig-profile)",
+                  what_is_asked(asked));
+    }
     return fail(
         Errc::kInvalidArgument,
         "{}: no GPU has room for {}. GPU {} comes nearest: {}. Ask for less, or delete or shrink a function that "
@@ -84,7 +93,7 @@ ShareBook::Seats ShareBook::find_first(const std::string& function, const SeatsA
   std::map<GpuId, std::vector<PacedShare>> taken;
   for (const GpuId gpu : asked.first) {
     const auto device = devices_.find(gpu);
-    if (device == devices_.end() || seats.size() == asked.seats) continue;
+    if (device == devices_.end() || seats.size() == asked.seats || !may_sit(asked, gpu)) continue;
     std::vector<PacedShare> shares = taken.contains(gpu) ? taken.at(gpu) : shares_on(gpu, function);
     shares.push_back(asked.share);
     if (lacking_on(device->second, shares)) continue;
@@ -101,7 +110,7 @@ ShareBook::Most ShareBook::find_most(const std::string& function, const SeatsAsk
   if (Status sound = check(asked.share); !sound) return most.lacking = sound.error().message, most;
   std::map<GpuId, std::vector<PacedShare>> open;  // those that may have room
   for (const GpuId gpu : among) {
-    if (!devices_.contains(gpu)) continue;
+    if (!devices_.contains(gpu) || !may_sit(asked, gpu)) continue;
     open[gpu] = shares_on(gpu, function);
     open[gpu].insert(open[gpu].end(), static_cast<std::size_t>(std::count(kept.begin(), kept.end(), gpu)), asked.share);
   }

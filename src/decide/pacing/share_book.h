@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -29,6 +30,7 @@ struct SeatsAsked {
   PacedShare share;               // of each; its flow means nothing
   std::size_t seats = 0;          // 0: none, which always fits
   std::vector<GpuId> first = {};  // tried first, one seat for each entry; those that are not there are passed over
+  std::function<bool(GpuId)> may = {};  // whether it may sit there; empty: anywhere
 };
 
 class ShareBook {

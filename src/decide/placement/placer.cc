@@ -55,7 +55,7 @@ Instance* Placer::warm_instance(const InstancePool& pool, FlowId flow, Bytes exp
   for (Instance* instance : pool.of_flow(flow)) {
     const Gpu& gpu = *instance->on;
     if (only && gpu.id != only) continue;
-    if (!is_for_choice(*instance) || !gpu.takes(*instance)) continue;
+    if (!is_for_choice(*instance) || !gpu.takes(*instance) || !slices_.suits(gpu.id, flow)) continue;
     if (loads_there(pool, flow, gpu.id)) continue;
     if (!pool.has_room(*instance, memory_to_run(*instance, expected))) continue;
     if (!pool.task_room().fits(instance->id)) continue;
@@ -78,7 +78,7 @@ const Gpu* Placer::roomy_gpu(const InstancePool& pool, FlowId flow, Bytes expect
   const auto load = [](const Gpu* gpu) { return std::tuple(gpu->slots_in_use, gpu->instances.size()); };
   const Gpu* best = nullptr;
   for (const Gpu* gpu : pool.gpus()) {
-    if (only && gpu->id != only) continue;
+    if ((only && gpu->id != only) || !slices_.suits(gpu->id, flow)) continue;
     if (!gpu->has_free_slot() || !pool.has_room(*gpu, flow, counted_memory(*gpu, expected))) continue;
     if (!has_place(*gpu)) continue;
     if (best == nullptr || load(gpu) < load(best)) best = gpu;
@@ -94,7 +94,7 @@ const Gpu* Placer::gpu_for_start(const InstancePool& pool, const StartAhead& sta
   for (const Gpu* gpu : pool.gpus()) {
     const bool idles = gpu->has_turn(start.is_session);
     if (!gpu->serves || gpu->starting_ahead >= start.at_once || (start.only_where_a_slot_idles && !idles)) continue;
-    if (gpu->capacity.slots == 0 && !start.is_seat) continue;
+    if ((gpu->capacity.slots == 0 && !start.is_seat) || !slices_.suits(gpu->id, start.flow)) continue;
     if ((best != nullptr && load(best) <= load(gpu)) || contains(start.not_on, gpu->id)) continue;
     const Bytes memory = counted_memory(*gpu, start.expected);
     if (!pool.has_room(*gpu, start.flow, memory)) continue;
@@ -136,7 +136,7 @@ Obstacle Placer::obstacle(const InstancePool& pool, FlowId flow, Bytes expected)
   for (const Instance* instance : pool.of_flow(flow)) {
     if (!is_for_choice(*instance)) continue;
     const Gpu& gpu = *instance->on;
-    if (loads_there(pool, flow, gpu.id)) continue;
+    if (loads_there(pool, flow, gpu.id) || !slices_.suits(gpu.id, flow)) continue;
     const bool has_turn = gpu.takes(*instance);
     found = graver(found, has_turn ? lack_of_room(pool, gpu, memory_to_run(*instance, expected)) : Obstacle::kSlots);
   }
@@ -147,7 +147,7 @@ Obstacle Placer::obstacle(const InstancePool& pool, const StartAhead& start) con
   Obstacle found = Obstacle::kItself;
   for (const Gpu* gpu : pool.gpus()) {
     if (!gpu->serves || gpu->starting_ahead >= start.at_once || contains(start.not_on, gpu->id)) continue;
-    if (gpu->capacity.slots == 0 && !start.is_seat) continue;
+    if ((gpu->capacity.slots == 0 && !start.is_seat) || !slices_.suits(gpu->id, start.flow)) continue;
     if (start.only_where_a_slot_idles && !gpu->has_turn(start.is_session)) continue;
     const Bytes memory = counted_memory(*gpu, start.expected);
     const bool has_room = pool.has_room(*gpu, start.flow, memory);
@@ -161,7 +161,9 @@ Placement Placer::place_claim(const InstancePool& pool, FlowId flow, Bytes expec
     if (instance->life.retires() || instance->terms.is_entitled) continue;
     return {.gpu = instance->gpu, .memory = memory_to_run(*instance, expected)};
   }
-  const auto rank = [](const Gpu* of) { return std::pair(!of->serves, of->memory_in_use); };
+  const auto rank = [&](const Gpu* of) {
+    return std::tuple(!slices_.suits(of->id, flow), !of->serves, of->memory_in_use);
+  };
   const std::vector<const Gpu*>& all = pool.gpus();
   const Gpu* best = *std::min_element(all.begin(), all.end(), [&](auto a, auto b) { return rank(a) < rank(b); });
   return {.gpu = best->id, .memory = counted_memory(*best, expected)};

@@ -21,6 +21,7 @@
 
 #include "decide/placement/eviction.h"
 #include "decide/placement/instance_pool.h"
+#include "decide/placement/slice_profiles.h"
 #include "model/standing.h"
 
 namespace fairlead {
@@ -43,7 +44,8 @@ class Yielding {
 
 class Placer {
  public:
-  explicit Placer(const EvictionPolicy& eviction) : eviction_(eviction) {}
+  // `slices`: where each flow may run. Both outlive it.
+  Placer(const EvictionPolicy& eviction, const SliceProfiles& slices) : eviction_(eviction), slices_(slices) {}
 
   // Empty: no GPU has a free slot and room for it. `expected`: device memory of one instance, 0 if not known. `only`: there
   // or nowhere. can_place is place() without the answer. O(instances of the flow + GPUs + instances of the GPU if evicting).
@@ -90,6 +92,7 @@ class Placer {
                                                          const Instance* keep, MayEvict may_evict) const;
 
   const EvictionPolicy& eviction_;
+  const SliceProfiles& slices_;
 };
 
 }  // namespace fairlead

@@ -71,7 +71,8 @@ class Placing : public ::testing::Test {
 
   InstancePool pool_;
   LruEviction eviction_;
-  Placer placer_{eviction_};
+  SliceProfiles slices_;
+  Placer placer_{eviction_, slices_};
   std::uint64_t next_ = 1;
 };
 
@@ -310,6 +311,29 @@ TEST_F(Placing, AStartTakesThePlaceOnlyOfThoseThatMayGoUnlessASlotIdles) {
   EXPECT_FALSE(place_start(kB, {.at_once = 4}, nobody));
   pool_.set_slots(kGpu1, 3);
   EXPECT_TRUE(place_start(kB, {.at_once = 4}, nobody));
+}
+
+TEST_F(Placing, AFlowThatAsksForSlicesOfAProfileRunsAndStartsOnThoseAlone) {
+  add_gpu(kGpu1);
+  add_gpu(kGpu2);
+  slices_.set_profile(kGpu1, "1g.10gb");
+  slices_.set_profile(kGpu2, "3g.40gb");
+  slices_.set_wanted(kA, "3g.40gb");
+  idle(kA, kGpu1, at(9));  // it asked for less when that started
+  EXPECT_EQ(place(kA)->gpu, kGpu2);
+  EXPECT_EQ(place(kA)->instance, nullptr);
+  EXPECT_EQ(place_start(kA)->gpu, kGpu2);
+  EXPECT_EQ(placer_.place_claim(pool_, kC, Bytes(0)).gpu, kGpu1);
+  busy(kB, kGpu2);
+  busy(kB, kGpu2);
+  EXPECT_EQ(place(kB)->gpu, kGpu1) << "it asks for nothing";
+  EXPECT_FALSE(place(kA)) << "the 1g is free, and is none of its slices";
+  slices_.set_wanted(kA, "2g");
+  EXPECT_FALSE(place(kA));
+  EXPECT_FALSE(place_start(kA));
+  EXPECT_EQ(placer_.obstacle(pool_, Placer::StartAhead{.flow = kA, .at_once = 4}), Obstacle::kItself);
+  slices_.set_wanted(kA, "");
+  EXPECT_EQ(place(kA)->gpu, kGpu1);
 }
 
 }  // namespace
