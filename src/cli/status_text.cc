@@ -131,6 +131,8 @@ std::string pipelines_text(const json& status) {
                      format_seconds(number(stage, "gpu_seconds")), count(stage, "restarts")});
     }
   }
+  const std::string cut = text(child(status, "slice_cuts"), "last");
+  if (!cut.empty()) why += fmt::format("slices cut anew: {}\n", cut);
   return table.empty() ? "" : table.text() + why;
 }
 

@@ -105,6 +105,7 @@ struct FunctionStatus {
   Bytes memory_expected{0};  // of one instance; 0: not known
   GpuSettings settings;
   ShareStatus share;
+  std::map<std::string, OnSlices> on_slices;  // by profile; empty: it ran on whole GPUs alone
   std::string start_failure;  // why its last instance did not get ready; "": it did, or none has started
 };
 
@@ -181,6 +182,14 @@ struct PipelineStatus {
   std::uint64_t moves = 0, rebuilt = 0;
 };
 
+// GPUs cut anew for pipelines that fit on no slice (--mig-reslice).
+struct SliceCutStatus {
+  bool is_on = false;
+  std::string state;  // "idle", "reads", "empties", "cuts", "settles"
+  std::uint64_t cuts = 0, failed = 0;
+  std::string last;  // what was cut, or why it was not; "": nothing yet
+};
+
 // Models that programs share on one GPU (docs/how-to/models.md).
 struct ModelStatus {
   GpuId gpu;
@@ -223,7 +232,8 @@ struct NodeStatus {
   std::uint64_t spawner_restarts = 0;
   std::vector<DeviceServerStatus> device_servers;  // by GPU and tenant
   std::vector<PipelineStatus> pipelines;           // by function
-  std::vector<ModelStatus> models;                 // by GPU; those where a program has run
+  SliceCutStatus slice_cuts;
+  std::vector<ModelStatus> models;  // by GPU; those where a program has run
 };
 
 // Lines of core/invocation_record.h, one for each invocation that is over.

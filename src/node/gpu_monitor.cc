@@ -120,7 +120,7 @@ void GpuMonitor::watch(boost::asio::io_context& io, const Lifetime::Watch& life,
   ProcessMeter process_meter;
   int periods = 0;
   while (next_period()) {
-    if (++periods % kPeriodsPerLook == 0) (void)look_for_devices(samples).has_value();
+    if (looks_soon_.exchange(false) || ++periods % kPeriodsPerLook == 0) (void)look_for_devices(samples).has_value();
     GpuObservation observation;
     for (GpuSample& sample : samples) {
       refresh(*nvml_, sample);

@@ -54,6 +54,8 @@ class GpuMonitor {
   const std::vector<GpuSample>& samples() const { return samples_; }
   const GpuSample* find(GpuId gpu) const;  // null: there is none
   void forget(GpuId gpu);
+  // Which devices there are is asked at the next period. Any thread.
+  void look_soon() { looks_soon_ = true; }
 
  private:
   GpuMonitor(std::unique_ptr<Nvml> nvml, bool slices_only) : nvml_(std::move(nvml)), slices_only_(slices_only) {}
@@ -67,6 +69,7 @@ class GpuMonitor {
   DeviceList devices_;  // of the thread, once it runs
   std::vector<GpuSample> samples_;
   std::function<void(const GpuObservation&)> observed_;
+  std::atomic<bool> looks_soon_ = false;
   Lifetime life_;
   Mutex mutex_;
   ConditionVariable wake_;

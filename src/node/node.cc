@@ -187,12 +187,12 @@ Status Node::open() {
       std::make_unique<Pipelines>(io_,
                                   PipelinesOptions{.servers = {.program = options_.device_servers.program,
                                                                .arguments = options_.device_servers.own_arguments,
-                                                               .environment = {},
                                                                .launcher = options_.device_servers.launcher},
                                                    .environment = options_.gpu_access.environment,
                                                    .launch_program = options_.pipeline_programs,
                                                    .rings = std::make_shared<RingBudget>(options_.pipeline_memory),
                                                    .claims = {.idle = options_.pipeline_idle},
+                                                   .cutter = {.driver = options_.slice_driver},
                                                    .weights = [this] { return weights_of(tenants_); }},
                                   driver_, functions_, instance_events());
   task_requests_ =
@@ -266,8 +266,9 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
                              if (has_instances(device_views(driver_.core()), gpu)) return false;
                              return !sharing_->knows(gpu) || sharing_->instances(gpu) == 0;
                            },
-                       .end_idle_servers = [this](GpuId gpu) { kernel_tasks_->end_idle_servers(gpu); }},
-                      give_share);
+                       .end_idle_servers = [this](GpuId gpu) { kernel_tasks_->end_idle_servers(gpu); },
+                       .give_share = give_share,
+                       .look_soon = [this] { gpus_->look_soon(); }});
   const bool runs_side_by_side = sharing_->mode() == SharingMode::kMps;
   const Policy& policy = driver_.core().policy().policy();
   control_->shares().configure({.mode = sharing_->mode(),
@@ -763,6 +764,7 @@ NodeStatus Node::status() {
   status.functions = function_status(functions_, core, status.instances, control_->shares());
   if (options_.policy_options.by_tenant) status.tenants = tenant_status(functions_, core, tenants_);
   status.pipelines = pipelines_->status();
+  status.slice_cuts = pipelines_->cuts();
   if (gpus_) status.gpus = gpu_status(device_views(driver_.core()), *gpus_);
   for (GpuStatus& gpu : status.gpus) {
     const std::string holder = pipelines_->holder(gpu.view.gpu);

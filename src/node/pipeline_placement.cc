@@ -61,7 +61,7 @@ std::string describe(const PipelinePlacement& placement, const Dag& dag) {
 // Slices of a type are alike: the first that is left.
 PipelinePlacement on_devices(const PipelineModel& model, const PipelinePlan& plan, const std::vector<Device>& free,
                              const Types& types) {
-  PipelinePlacement placement{.stages = {}, .latency = plan.latency, .why = {}};
+  PipelinePlacement placement{.stages = {}, .latency = plan.latency, .rate_per_s = plan.rate_per_s, .why = {}};
   std::vector<bool> taken(free.size(), false);
   const Partition& partition = model.partitions()[plan.partition];
   for (std::size_t s = 0; s < partition.stages.size(); ++s) {

@@ -20,8 +20,9 @@ struct PipelinePlacement {
     bool has_slice() const { return static_cast<bool>(device.id); }
   };
   std::vector<Stage> stages;
-  Duration latency{0};  // predicted, of a request alone
-  std::string why;      // what was taken, and what was passed over
+  Duration latency{0};    // predicted, of a request alone
+  double rate_per_s = 0;  // likewise, of its slowest stage
+  std::string why;        // what was taken, and what was passed over
 
   std::vector<Device> slices() const;  // of its stages, those that have one
 };

@@ -16,7 +16,6 @@ std::optional<PipelineSlices::Holder> PipelineSlices::holder(GpuId gpu) const {
   return found == held_.end() ? std::nullopt : std::optional(found->second);
 }
 
-// Nothing runs there. Whole GPUs only where there are no slices at all.
 std::vector<Device> PipelineSlices::free() const {
   std::vector<Device> all = devices_.all();
   const bool has_slices = std::any_of(all.begin(), all.end(), [](const Device& device) { return device.is_slice(); });
@@ -31,6 +30,19 @@ std::vector<Device> PipelineSlices::free() const {
     return held_.contains(device.id) || busy.contains(device.id) || device.is_slice() != has_slices;
   });
   return all;
+}
+
+std::vector<Device> PipelineSlices::unheld() const {
+  std::vector<Device> all = devices_.all();
+  std::erase_if(all, [this](const Device& device) { return held_.contains(device.id); });
+  return all;
+}
+
+bool PipelineSlices::are_gone(const PipelinePlacement& placement) const {
+  const std::vector<Device> all = devices_.all(), slices = placement.slices();
+  return std::none_of(all.begin(), all.end(), [&](const Device& there) {
+    return std::any_of(slices.begin(), slices.end(), [&](const Device& one) { return one.id == there.id; });
+  });
 }
 
 bool PipelineSlices::leaves_one(const PipelinePlacement& placement) const {

@@ -20,6 +20,7 @@
 #include "node/core_driver.h"
 #include "node/functions.h"
 #include "node/pipeline_placement.h"
+#include "node/program_runner.h"
 
 namespace fairlead {
 
@@ -32,6 +33,8 @@ class PipelineSlices {
     std::function<std::vector<Device>()> all;     // that are there
     std::function<bool(GpuId)> is_empty;          // no instance's process is on it
     std::function<void(GpuId)> end_idle_servers;  // of kernel tasks, that hold its memory
+    GiveShare give_share;                         // what a server needs to use its device
+    std::function<void()> look_soon = {};         // some came or went: `all` is to be read anew
   };
 
   PipelineSlices(CoreDriver& driver, const Functions& functions) : driver_(driver), functions_(functions) {}
@@ -48,13 +51,20 @@ class PipelineSlices {
   // They are its own, and nothing is on them.
   bool are_empty(Holder holder, const PipelinePlacement& placement) const;
   std::optional<Holder> holder(GpuId gpu) const;
+  // Nothing runs there, and nobody is promised a place; those that nobody holds. Whole GPUs only where there are no slices at all.
+  std::vector<Device> free() const;
+  std::vector<Device> unheld() const;  // whatever runs there
+  bool are_gone(const PipelinePlacement& placement) const;
   // Why the first of them that cannot be used any more cannot: it is gone, or does not answer. "": all can.
   std::string lost(const PipelinePlacement& placement) const;
+  void give_share(InstanceSpec& spec, GpuId gpu) const { devices_.give_share(spec, gpu, Share()); }
+  void look_soon() const {
+    if (devices_.look_soon) devices_.look_soon();
+  }
   // Whether calls of functions that are no pipelines have waited for a second, each time that it was asked.
   bool others_wait(Instant now);
 
  private:
-  std::vector<Device> free() const;
   bool leaves_one(const PipelinePlacement& placement) const;
 
   CoreDriver& driver_;

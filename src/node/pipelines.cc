@@ -113,11 +113,11 @@ Pipelines::Pipelines(boost::asio::io_context& io, PipelinesOptions options, Core
       functions_(functions),
       events_(std::move(events)),
       slices_(driver, functions),
+      cutter_(io, options_.cutter, slices_, functions, [this] { slices_.look_soon(); }),
       worker_(io) {}
 
-void Pipelines::connect(PipelineSlices::Devices devices, GiveShare give_share) {
+void Pipelines::connect(PipelineSlices::Devices devices) {
   slices_.connect(std::move(devices));
-  give_share_ = std::move(give_share);
 }
 
 Pipelines::Group* Pipelines::find(FlowId flow) {
@@ -152,6 +152,7 @@ void Pipelines::tick() {
     settle(group);
     note_use(group);
   }
+  cutter_.tick();
   arrange();
   for (auto& [flow, group] : groups_) {
     for (std::optional<Running>* running : {&group.current, &group.next}) {
@@ -171,7 +172,16 @@ void Pipelines::meet_functions() {
   }
   for (const FlowId flow : gone) {
     Group& group = groups_.at(flow);
-    forget(group);
+    std::vector<InvocationId> open;
+    for (const auto& [invocation, asked] : asked_) {
+      if (asked.flow == group.flow) open.push_back(invocation);
+    }
+    for (const InvocationId invocation : open) fail_request(invocation, "Pipeline.Gone", "the function is gone");
+    retire(group);
+    for (Running& running : std::exchange(group.draining, {})) {
+      std::optional<Running> one(std::move(running));
+      end(one, "the function is gone");
+    }
     driver_.tell(
         [device = group.device](Core& core, Instant now, Actions& out) { core.device(now, DeviceWent{device}, out); });
     groups_.erase(flow);
@@ -203,19 +213,6 @@ void Pipelines::meet(Group& group, const RegisteredFunction& function) {
   group.keep = KeepAlive(options_.keep);
   group.used = group.measured = monotonic_now();
   group.keep.on_request(group.used);
-}
-
-void Pipelines::forget(Group& group) {
-  std::vector<InvocationId> open;
-  for (const auto& [invocation, asked] : asked_) {
-    if (asked.flow == group.flow) open.push_back(invocation);
-  }
-  for (const InvocationId invocation : open) fail_request(invocation, "Pipeline.Gone", "the function is gone");
-  retire(group);
-  for (Running& running : std::exchange(group.draining, {})) {
-    std::optional<Running> one(std::move(running));
-    end(one, "the function is gone");
-  }
 }
 
 // It runs what it has, and takes nothing more.
@@ -327,6 +324,7 @@ void Pipelines::arrange() {
 bool Pipelines::place(Group& group, const SliceClaims& claims, const std::vector<Group*>& holders) {
   const auto take = [&](PipelinePlacement placement) {
     group.lacking.clear();
+    group.lacks_since.reset();
     group.current = reserve(group, std::move(placement));
   };
   auto placement = slices_.plan(group.program->dag);
@@ -353,8 +351,12 @@ bool Pipelines::place(Group& group, const SliceClaims& claims, const std::vector
     take(*std::move(with));
     return true;
   }
+  const Instant now = monotonic_now();
   group.lacking = placement.error().message;
-  group.starts.put_off(monotonic_now() + kPlanPause);
+  if (!group.lacks_since) group.lacks_since = now;
+  group.starts.put_off(now + kPlanPause);
+  const RegisteredFunction* const function = functions_.find(group.flow);
+  if (function != nullptr) cutter_.want(*function, now - *group.lacks_since);
   return false;
 }
 
@@ -391,7 +393,7 @@ Status Pipelines::begin_now(Group& group, Running& running) {
   for (const PipelinePlacement::Stage& stage : running.placement.stages) {
     InstanceSpec shared{.function = group.name};
     shared.environment = options_.environment;
-    if (stage.has_slice()) give_share_(shared, stage.device.id, Share());
+    if (stage.has_slice()) slices_.give_share(shared, stage.device.id);
     options.stages.push_back({.gpu = stage.device.id,
                               .slice = !stage.has_slice()   ? "host"
                                        : stage.device.slice ? stage.device.slice->profile
@@ -480,11 +482,12 @@ void Pipelines::start_failed(Group& group, std::optional<Running>& running, cons
 // one that has no slices because nobody called waits for a call.
 void Pipelines::ready_places(Group& group) {
   const bool takes = runs(group) || group.starts.is_broken() || is_away(group);
+  const bool is_cut_for = !cutter_.doing_for(group.name).empty();  // it is worth a wait
   std::vector<InstanceId> ready, given_up;
   for (auto& [id, place] : places_) {
     if (place.flow != group.flow || place.is_ready) continue;
     if (takes) ready.push_back(id);
-    const bool lacks = !group.current && !group.lacking.empty();
+    const bool lacks = !group.current && !group.lacking.empty() && !is_cut_for;
     if (!takes && lacks && monotonic_now() - place.since >= options_.patience) given_up.push_back(id);
   }
   for (const InstanceId id : ready) {
@@ -494,7 +497,7 @@ void Pipelines::ready_places(Group& group) {
     });
   }
   for (const InstanceId id : given_up) end_place(id, group.lacking);
-  if (group.current || group.lacking.empty()) return;
+  if (group.current || group.lacking.empty() || is_cut_for) return;
   std::vector<InvocationId> late;
   std::copy_if(group.waiting.begin(), group.waiting.end(), std::back_inserter(late),
                [&](InvocationId waits) { return monotonic_now() - asked_.at(waits).since >= options_.patience; });
@@ -665,6 +668,7 @@ void Pipelines::answer(Asked& asked, Answer reply) {
 std::string Pipelines::holder(GpuId gpu) const {
   const auto holder = slices_.holder(gpu);
   if (!holder) return "";
+  if (*holder == SliceCutter::kHolder) return "(slices that are cut anew)";
   const auto has_it = [&](const Running& running) { return running.number == *holder; };
   for (const auto& [flow, group] : groups_) {
     if ((group.current && has_it(*group.current)) || (group.next && has_it(*group.next)) ||
@@ -696,6 +700,8 @@ std::vector<PipelineStatus> Pipelines::status() const {
                 : is_away(group)              ? keep_alive_name(group.keep.state())
                 : group.starts.failures() > 0 ? "backs off"
                                               : "no slices";
+    const std::string cut = cutter_.doing_for(group.name);
+    if (!cut.empty()) one.why += "; " + cut;
     if (!group.current && is_away(group)) one.why = "nobody called it: it takes slices when somebody does";
     if (!begun) continue;
     one.in_flight = group.current->instance->unanswered();

@@ -40,6 +40,7 @@
 #include "node/program_jail.h"
 #include "node/program_runner.h"
 #include "node/runner.h"
+#include "node/slice_cutter.h"
 #include "node/worker.h"
 #include "runtime/pipeline/pipeline_instance.h"
 
@@ -58,6 +59,7 @@ struct PipelinesOptions {
   StartTerms starts = {};
   ClaimTerms claims = {};  // `idle`: without a call, before others may have its slices
   KeepAliveTerms keep = {};
+  SliceCutterOptions cutter = {};
   std::function<std::map<std::string, double>()> weights = {};  // of tenants, by name; empty: all have 1
 };
 
@@ -66,11 +68,12 @@ class Pipelines final : public Runner {
   Pipelines(boost::asio::io_context& io, PipelinesOptions options, CoreDriver& driver, Functions& functions,
             InstanceEvents events);
 
-  void connect(PipelineSlices::Devices devices, GiveShare give_share);
+  void connect(PipelineSlices::Devices devices);
   // Once each period of the monitor: functions that came and went, devices likewise, what is better now.
   void tick();
   std::string holder(GpuId gpu) const;         // the function that has it; "": none
   std::vector<PipelineStatus> status() const;  // by function
+  SliceCutStatus cuts() const { return cutter_.status(); }
 
   void start(const StartOrder& order) override;
   void deliver(InstanceId instance, DeliverRequest request) override;
@@ -112,9 +115,10 @@ class Pipelines final : public Runner {
     std::shared_ptr<const PipelineProgram> program;
     std::optional<Running> current, next;
     std::vector<Running> draining;
-    std::deque<InvocationId> waiting;  // in the order of their arrival
-    std::string lacking;               // why there is no pipeline; "": there is one, or none is wanted
-    StartAttempts starts, moving;      // of its pipeline; of one on a better place
+    std::deque<InvocationId> waiting;    // in the order of their arrival
+    std::string lacking;                 // why there is no pipeline; "": there is one, or none is wanted
+    std::optional<Instant> lacks_since;  // none: it does not wait for slices
+    StartAttempts starts, moving;        // of its pipeline; of one on a better place
     KeepAlive keep;
     Instant used;          // by a request, the last time
     Duration gpu_time{0};  // of its requests, since `measured`
@@ -131,7 +135,6 @@ class Pipelines final : public Runner {
 
   void meet_functions();
   void meet(Group& group, const RegisteredFunction& function);
-  void forget(Group& group);
   void retire(Group& group);
   void drain(Group& group, std::optional<Running>& running);
   void end(std::optional<Running>& running, const std::string& why);
@@ -162,7 +165,7 @@ class Pipelines final : public Runner {
   Functions& functions_;
   const InstanceEvents events_;
   PipelineSlices slices_;
-  GiveShare give_share_;
+  SliceCutter cutter_;
   std::map<FlowId, Group> groups_;
   std::map<InstanceId, Place> places_;
   std::map<InvocationId, Asked> asked_;

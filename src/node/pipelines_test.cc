@@ -60,8 +60,8 @@ class PipelinesTest : public testing::Test {
                        .gone = [this](InstanceId id, const ExitInfo& exit) { gone_.emplace_back(id, exit); }});
     pipelines_->connect({.all = [this] { return devices_; },
                          .is_empty = [this](GpuId) { return are_empty_; },
-                         .end_idle_servers = [this](GpuId gpu) { ended_.push_back(gpu); }},
-                        [](InstanceSpec&, GpuId, const Share&) {});
+                         .end_idle_servers = [this](GpuId gpu) { ended_.push_back(gpu); },
+                         .give_share = [](InstanceSpec&, GpuId, const Share&) {}});
   }
   // Until it holds; with the ticks of a monitor.
   template <typename Condition>

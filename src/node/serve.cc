@@ -17,6 +17,7 @@
 #include "decide/queueing/window.h"
 #include "decide/sharing/measured_lanes.h"
 #include "edge/lambda/lambda_outcome.h"
+#include "gpu/mig_control.h"
 #include "gpu/nvml.h"
 #include "identity/secret_vault.h"
 #include "model/software_gpu.h"
@@ -351,6 +352,7 @@ class Server {
       if (Status limited = limit_to_mps_clients(*library, settings.core); !limited) return limited;
     }
     if (Status loaded = load_checkpoints(*library, settings); !loaded) return loaded;
+    if (Status loaded = load_slice_driver(*library, settings); !loaded) return loaded;
     auto secrets = identity::SecretVault::open(dir, secret_key_source(options_));
     if (!secrets) return fail(secrets.error());
     secrets_ = *std::move(secrets);
@@ -429,6 +431,17 @@ class Server {
     if (!backend) return fail(backend.error());
     checkpoints_ = *std::move(backend);
     settings.shims->mover = checkpoints_->mover();
+    return {};
+  }
+
+  Status load_slice_driver(const GpuLibrary& library, NodeOptions& settings) {
+    if (!options_.mig_reslice) return {};
+    auto control = MigControl::load(library.dir);
+    if (!control) return fail(control.error());
+    const std::shared_ptr<MigControl> mig = *std::move(control);  // shared by its two uses
+    settings.slice_driver = {
+        .layouts = [mig] { return mig->layouts(); },
+        .cut = [mig](const SliceCut& cut) { return mig->cut(cut.gpu_uuid, cut.destroy, cut.make); }};
     return {};
   }
 

@@ -114,6 +114,7 @@ struct ServeOptions {
   std::uint64_t pipeline_memory_bytes =
       share_of_memory(4, std::uint64_t{64} << 30);                        // of the host, between stages: all pipelines
   std::uint64_t pipeline_function_memory_bytes = std::uint64_t{2} << 30;  // of one function
+  bool mig_reslice = false;           // cut idle slices anew for pipelines that fit on none
   double pipeline_idle_seconds = 30;  // without a call: others may have a pipeline's slices then
   std::string log_level = "info";
   std::string otlp;                          // URL of a collector of traces; "": there are none

@@ -321,6 +321,8 @@ ServeSettings pipeline_settings() {
                    "The same of one function, whose pipelines hold it while one drains and the next runs"),
       ServeSetting("pipeline-idle", &Options::pipeline_idle_seconds, seconds_number(0, kHourSeconds),
                    "Seconds without a call after which other functions that wait may have the slices of a pipeline"),
+      ServeSetting("mig-reslice", &Options::mig_reslice, yes_or_no(),
+                   "Cut idle slices anew for a pipeline that fits on none of them; needs --sharing mig"),
   };
 }
 
@@ -713,6 +715,10 @@ Status check_together(const ServeOptions& options) {
   }
   if (options.gpus == "0" && (options.software_gpu || options.sharing != SharingMode::kNone)) {
     return fail(Errc::kInvalidArgument, "--gpus is 0, which excludes --softgpu and --sharing {}: leave one of them out",
+                sharing_mode_name(options.sharing));
+  }
+  if (options.mig_reslice && options.sharing != SharingMode::kMig) {
+    return fail(Errc::kInvalidArgument, "--mig-reslice needs --sharing mig, and --sharing is {}: leave one of them out",
                 sharing_mode_name(options.sharing));
   }
   if (options.software_gpu && !options.gpu_library_dir.empty()) {

@@ -173,7 +173,12 @@ std::optional<std::vector<MigPlacement>> reslice(const MigGeometry& geometry, co
   }
   std::sort(now.begin(), now.end(), [](const MigPlacement& a, const MigPlacement& b) { return a.start < b.start; });
   const double before = rate_of(idle);
+  const auto kept_of = [&](const std::vector<MigPlacement>& set) {
+    return std::count_if(now.begin(), now.end(),
+                         [&](const MigPlacement& one) { return std::find(set.begin(), set.end(), one) != set.end(); });
+  };
   double best = before * terms.least_gain;
+  std::ptrdiff_t most_kept = 0;
   std::optional<std::vector<MigPlacement>> found;
   for (auto& set : maximal_placements(geometry, busy, [](const MigProfile&) { return true; })) {
     if (set == now) continue;
@@ -182,8 +187,11 @@ std::optional<std::vector<MigPlacement>> reslice(const MigGeometry& geometry, co
     for (const MigPlacement& one : busy) --counts[one.profile];
     const double rate = rate_of(counts);
     const double lost = to_seconds(terms.takes) * rate, gained = (rate - before) * to_seconds(terms.horizon);
-    if (rate <= best || gained <= lost) continue;
+    const std::ptrdiff_t kept = kept_of(set);
+    const bool is_better = rate > best || (found && rate == best && kept > most_kept);
+    if (!is_better || gained <= lost) continue;
     best = rate;
+    most_kept = kept;
     found = std::move(set);
   }
   return found;

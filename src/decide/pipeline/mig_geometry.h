@@ -64,7 +64,8 @@ struct ResliceTerms {
   Duration horizon = std::chrono::seconds(10);  // for how long what is wanted now is expected to be wanted
   double least_gain = 1.1;                      // the new rate over the old one
 };
-// What the idle slices of one GPU become; nothing: they stay. `rate_of` says what slices of each type answer per second.
+// What the idle slices of one GPU become; nothing: they stay. Of equal rates that which leaves most slices as they are. `rate_of` says what
+// slices of each type answer per second.
 std::optional<std::vector<MigPlacement>> reslice(const MigGeometry& geometry, const std::vector<MigSlice>& slices,
                                                  const std::function<double(const std::vector<int>&)>& rate_of,
                                                  const ResliceTerms& terms = {});

@@ -296,6 +296,11 @@ void per_pipeline_stage(MetricWriter& out, const NodeStatus& status, std::string
 }
 
 void write_pipelines(MetricWriter& out, const NodeStatus& status) {
+  if (status.slice_cuts.is_on) {
+    out.begin("fairlead_slice_cuts_total", "counter", "Times that slices of a GPU were cut anew for a pipeline.");
+    out.sample("result=\"done\"", status.slice_cuts.cuts);
+    out.sample("result=\"failed\"", status.slice_cuts.failed);
+  }
   if (status.pipelines.empty()) return;
   using Stage = PipelineStatus::Stage;
   per_pipeline_stage(out, status, "fairlead_pipeline_stage_requests_total", "counter",

@@ -91,6 +91,14 @@ json optional_json(const std::optional<Value>& value) {
   return value ? json(*value) : json(nullptr);
 }
 
+json on_slices_json(const std::map<std::string, OnSlices>& profiles) {
+  json all = json::object();
+  for (const auto& [profile, times] : profiles) {
+    all[profile] = {{"cold_start_seconds", to_seconds(times.cold_start)}, {"run_seconds", to_seconds(times.run)}};
+  }
+  return all;
+}
+
 json share_json(const FunctionStatus& function) {
   const Share& share = function.settings.share;
   const ShareStatus& status = function.share;
@@ -141,6 +149,7 @@ json function_status_json(const FunctionStatus& function) {
           {"tenant", function.settings.tenant},
           {"objective_ms", optional_json(function.settings.objective_ms)},
           {"share", share_json(function)},
+          {"slices", on_slices_json(function.on_slices)},
           {"start_failure", function.start_failure},
           {"stats",
            {{"invocations", stats.invocations},
@@ -243,6 +252,10 @@ json pipeline_json(const PipelineStatus& pipeline) {
   return {{"function", pipeline.function}, {"state", pipeline.state},         {"why", pipeline.why},
           {"stages", std::move(stages)},   {"in_flight", pipeline.in_flight}, {"waiting", pipeline.waiting},
           {"draining", pipeline.draining}, {"moves", pipeline.moves},         {"rebuilt", pipeline.rebuilt}};
+}
+
+json slice_cuts_json(const SliceCutStatus& cuts) {
+  return {{"on", cuts.is_on}, {"state", cuts.state}, {"cuts", cuts.cuts}, {"failed", cuts.failed}, {"last", cuts.last}};
 }
 
 json slice_json(const std::optional<Slice>& slice) {
@@ -387,6 +400,7 @@ json status_json(const NodeStatus& status) {
           {"functions", std::move(functions)},
           {"gpus", std::move(gpus)},
           {"pipelines", std::move(pipelines)},
+          {"slice_cuts", slice_cuts_json(status.slice_cuts)},
           {"instances", std::move(instances)}};
 }
 
