@@ -14,7 +14,7 @@ namespace {
 
 struct Options {
   std::string name, sample, html, file = "-";
-  bool grid = false, yes = false;
+  bool grid = false, alone = false, yes = false;
   double trial_seconds = 0;
 };
 
@@ -60,7 +60,8 @@ int run_profile(Cli& cli, const Options& options) {
                                             .payload = *std::move(payload),
                                             .is_generated = is_generated,
                                             .is_grid = options.grid,
-                                            .trial_seconds = options.trial_seconds});
+                                            .trial_seconds = options.trial_seconds,
+                                            .is_alone = options.alone});
   if (!profile) return cli.report(profile.error());
   return tell(cli, options, *profile);
 }
@@ -121,6 +122,8 @@ void add_profile(Cli& cli) {
       "--sample", options->sample,
       "File with the payload that trials send; -: standard input [of a kernel task: made up by the node]");
   profile.add_flag("--grid", options->grid, "Measure the paper's 35 rectangles, not only those that tell most");
+  profile.add_flag("--alone", options->alone,
+                   "No trial at the end beside a copy of the function [one, with --sharing mps]");
   profile.add_flag("--yes,-y", options->yes, "Do not ask");
   profile.add_option("--trial-seconds", options->trial_seconds, "How long a trial measures [as long as it has to]")
       ->check(CLI::Range(0.1, 600.0));

@@ -100,6 +100,17 @@ std::string trial_rows(const FunctionProfile& profile) {
   return rows;
 }
 
+std::string beside_line(const FunctionProfile& profile) {
+  if (!profile.alone.empty()) return "<p>Not tried beside a copy of itself: " + escaped(profile.alone) + ".</p>\n";
+  if (!profile.beside) return "";
+  const MeasuredTrial& trial = profile.beside->trial;
+  return fmt::format(
+      "<p>Beside a copy of itself, each {} % of the SMs x {} % of the time: {:.1f} requests/s, {:.2f} times as slow as "
+      "alone +- {:.1f} %.</p>\n",
+      trial.width_percent, trial.quota_percent, trial.rate_per_s, profile.beside->slowdown,
+      100 * profile.beside->error);
+}
+
 }  // namespace
 
 std::string heat_map(const FunctionProfile& profile, ChosenRectangle chosen) {
@@ -119,14 +130,14 @@ std::string profile_page(const FunctionProfile& profile) {
       "2px 10px; text-align: right }} td:last-child {{ text-align: left }} svg {{ max-width: 100%; height: auto; "
       "print-color-adjust: exact }}</style>\n"
       "<h1>Profile of {0}</h1>\n<p>{1}, code {2}, {3}{4}. {5} trials; {6}.</p>\n"
-      "<p>Execution is {7:.2f} ms + {8:.1f} ms x % / min(SMs, {9:.0f} %).</p>\n{10}"
+      "<p>Execution is {7:.2f} ms + {8:.1f} ms x % / min(SMs, {9:.0f} %).</p>\n{12}{10}"
       "<p>Cells: what the model says. Dots: what was measured.</p>\n<table><tr><th>SMs</th><th>time</th><th>requests/s"
       "</th><th>error</th><th>p50 ms</th><th>p99 ms</th><th>GPU busy</th><th>memory</th><th>requests</th><th>why</th>"
       "</tr>\n{11}</table></html>\n",
       escaped(profile.function), escaped(profile.device), escaped(profile.code_sha256),
       format_time(profile.measured_ms), profile.is_imported ? ", imported" : "", profile.trials.size(),
       escaped(profile.ended), profile.fixed_ms, profile.work_ms, profile.saturation_percent, heat_map(profile),
-      trial_rows(profile));
+      trial_rows(profile), beside_line(profile));
 }
 
 }  // namespace fairlead::cli

@@ -22,5 +22,18 @@ TEST(ProfilePage, ShowsEachTrialAndEscapesWhatOthersWrote) {
   EXPECT_EQ(cells, 400u);
 }
 
+TEST(ProfilePage, SaysWhatItIsBesideACopyOrWhyNot) {
+  FunctionProfile profile{.function = "f", .code_sha256 = "c", .device = "V100"};
+  profile.trials = {{.width_percent = 12, .rate_per_s = 37.1, .error = 0.02}};
+  EXPECT_EQ(profile_page(profile).find("copy of itself"), std::string::npos) << "one from before";
+  profile.alone = "no <room>";
+  EXPECT_NE(profile_page(profile).find("Not tried beside a copy of itself: no &lt;room&gt;."), std::string::npos);
+  profile.alone.clear();
+  profile.beside = TrialBeside{.trial = profile.trials[0], .slowdown = 1.25, .error = 0.03};
+  EXPECT_NE(profile_page(profile).find("Beside a copy of itself, each 12 % of the SMs x 100 % of the time: 37.1 "
+                                       "requests/s, 1.25 times as slow as alone +- 3.0 %."),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace fairlead::cli

@@ -32,6 +32,16 @@ void tell_trials(Cli& cli, const Json& experiment, std::size_t& told) {
   }
 }
 
+std::string beside_text(const Json& profile) {
+  const std::string alone = profile.value("alone", "");
+  if (!alone.empty()) return "not tried beside a copy of itself: " + alone + "\n";
+  const Json beside = profile.value("beside", Json());
+  if (beside.is_null()) return "";
+  return fmt::format("beside a copy of itself, each {}: {:.1f} requests/s, {:.2f} times as slow as alone +- {:.1f} %\n",
+                     rectangle(beside), beside.value("rate_per_s", 0.0), beside.value("slowdown", 1.0),
+                     100 * beside.value("slowdown_error", 0.0));
+}
+
 }  // namespace
 
 std::string native_path(const std::string& function, const std::string& suffix) {
@@ -44,7 +54,8 @@ std::string tags_path(const std::string& function) {
 
 bool agrees_to_calls(Cli& cli, const std::string& function, Payloads payloads, bool is_grid, bool yes) {
   cli.err() << fmt::format(
-      "{} will be called again and again with {}, a few seconds for each of {} trials; its answers are "
+      "{} will be called again and again with {}, a few seconds for each of {} trials, and on a node with "
+      "MPS once beside a copy of itself; its answers are "
       "thrown away, and what it does otherwise is done each time.\n",
       function, payloads == Payloads::kMadeUp ? "inputs that the node makes up" : "this payload",
       is_grid ? fmt::format("{}", kGridTrials) : fmt::format("at most {}", kGridTrials));
@@ -60,6 +71,7 @@ Result<Json> run_experiment(Cli& cli, const ProfileRun& run) {
   std::string query = fmt::format("?trial-seconds={}", run.trial_seconds);
   if (run.is_grid) query += "&grid=1";
   if (run.is_generated) query += "&generated=1";
+  if (run.is_alone) query += "&alone=1";
   const auto started = cli.node().send({.method = "POST", .target = path + query, .headers = {}, .body = run.payload});
   if (!started) return fail(started.error());
   std::size_t told = 0;
@@ -104,10 +116,10 @@ std::string profile_text(const Json& profile) {
   return fmt::format("{} on {}, code {}, {}{}\n", profile.value("function", ""), profile.value("device", ""),
                      profile.value("code_sha256", ""), format_time(profile.value("measured_ms", std::int64_t{0})),
                      profile.value("imported", false) ? ", imported" : "") +
-         fmt::format("execution: {:.2f} ms + {:.1f} ms x % / min(SMs, {:.0f} %)\nwhy no more: {}\n\n",
+         fmt::format("execution: {:.2f} ms + {:.1f} ms x % / min(SMs, {:.0f} %)\nwhy no more: {}\n",
                      profile.value("fixed_ms", 0.0), profile.value("work_ms", 0.0),
                      profile.value("saturation_percent", 0.0), profile.value("ended", "")) +
-         table.text();
+         beside_text(profile) + "\n" + table.text();
 }
 
 }  // namespace fairlead::cli

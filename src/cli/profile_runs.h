@@ -13,6 +13,7 @@ struct ProfileRun {
   bool is_generated = false;  // instead, of a kernel task: what the node makes up
   bool is_grid = false;
   double trial_seconds = 0;
+  bool is_alone = false;  // no trial beside a copy of the function
 };
 
 // The author is told before that the function will run many times. False: he was asked, and does not want it.

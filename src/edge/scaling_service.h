@@ -23,6 +23,7 @@ struct ProfileRequest {
   std::vector<std::string> more_payloads = {};  // these after it, in turn
   bool is_grid = false;                         // the paper's 35 trials in place of those that tell most
   double trial_seconds = 0;                     // that a trial measures for; 0: as long as it has to
+  bool is_alone = false;                        // no trial at the end beside a copy of the function
 };
 
 // An experiment that goes on, or the last one that ended.

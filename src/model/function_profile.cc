@@ -66,10 +66,9 @@ json trial_json(const MeasuredTrial& trial) {
           {"why", trial.why}};
 }
 
-Result<MeasuredTrial> trial_from(const json& object, std::size_t index) {
-  const std::string path = fmt::format("trials[{}].", index);
-  if (!object.is_object()) return fail(Errc::kInvalidArgument, "trials[{}] must be an object", index);
-  Members members(object, path);
+Result<MeasuredTrial> trial_from(const json& object, const std::string& name) {
+  if (!object.is_object()) return fail(Errc::kInvalidArgument, "{} must be an object", name);
+  Members members(object, name + ".");
   MeasuredTrial trial{.width_percent = members.percent("width_percent"),
                       .quota_percent = members.percent("quota_percent"),
                       .rate_per_s = members.number("rate_per_s", 1e-6, kMostRate),
@@ -84,6 +83,31 @@ Result<MeasuredTrial> trial_from(const json& object, std::size_t index) {
   return trial;
 }
 
+json beside_json(const TrialBeside& beside) {
+  json object = trial_json(beside.trial);
+  object["slowdown"] = beside.slowdown;
+  object["slowdown_error"] = beside.error;
+  return object;
+}
+
+// Older profiles have none.
+Status read_beside(const json& all, FunctionProfile& profile) {
+  if (all.contains("alone")) {
+    Members members(all, "");
+    profile.alone = members.text("alone", true);
+    if (!members.status()) return members.status();
+  }
+  const auto object = all.find("beside");
+  if (object == all.end()) return {};
+  auto trial = trial_from(*object, "beside");
+  if (!trial) return fail(trial.error());
+  Members members(*object, "beside.");
+  profile.beside = TrialBeside{.trial = *std::move(trial),
+                               .slowdown = members.number("slowdown", kLeastSlowdown, kMostSlowdown),
+                               .error = members.number("slowdown_error", 0, 10)};
+  return members.status();
+}
+
 }  // namespace
 
 Bytes FunctionProfile::memory() const {
@@ -92,20 +116,26 @@ Bytes FunctionProfile::memory() const {
   return most;
 }
 
+double FunctionProfile::slowdown() const {
+  return beside ? std::max(1.0, beside->slowdown) : 1.0;
+}
+
 std::string to_json(const FunctionProfile& profile) {
   json trials = json::array();
   for (const MeasuredTrial& trial : profile.trials) trials.push_back(trial_json(trial));
-  const json all = {{"function", profile.function},
-                    {"code_sha256", profile.code_sha256},
-                    {"device", profile.device},
-                    {"fixed_ms", profile.fixed_ms},
-                    {"work_ms", profile.work_ms},
-                    {"saturation_percent", profile.saturation_percent},
-                    {"error", profile.error},
-                    {"ended", profile.ended},
-                    {"measured_ms", profile.measured_ms},
-                    {"imported", profile.is_imported},
-                    {"trials", std::move(trials)}};
+  json all = {{"function", profile.function},
+              {"code_sha256", profile.code_sha256},
+              {"device", profile.device},
+              {"fixed_ms", profile.fixed_ms},
+              {"work_ms", profile.work_ms},
+              {"saturation_percent", profile.saturation_percent},
+              {"error", profile.error},
+              {"ended", profile.ended},
+              {"measured_ms", profile.measured_ms},
+              {"imported", profile.is_imported},
+              {"trials", std::move(trials)}};
+  if (profile.beside) all["beside"] = beside_json(*profile.beside);
+  if (!profile.alone.empty()) all["alone"] = profile.alone;
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -135,10 +165,11 @@ Result<FunctionProfile> profile_from_json(std::string_view text) {
     return fail(Errc::kInvalidArgument, "trials must be a list of 1 to {} trials", kMaxProfileTrials);
   }
   for (std::size_t i = 0; i < trials->size(); ++i) {
-    auto trial = trial_from((*trials)[i], i);
+    auto trial = trial_from((*trials)[i], fmt::format("trials[{}]", i));
     if (!trial) return fail(trial.error());
     profile.trials.push_back(*std::move(trial));
   }
+  if (Status read = read_beside(all, profile); !read) return fail(read.error());
   return profile;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@ namespace fairlead {
 
 inline constexpr std::size_t kMaxProfileTrials = 400;
 inline constexpr std::size_t kMaxProfileBytes = 1 << 20;  // as JSON
+inline constexpr double kLeastSlowdown = 0.01, kMostSlowdown = 1000;
 
 struct MeasuredTrial {
   int width_percent = 100;  // of the SMs
@@ -31,6 +33,14 @@ struct MeasuredTrial {
   bool operator==(const MeasuredTrial&) const = default;
 };
 
+// Beside a copy of itself, of the same rectangle, on the same device. Under MPS a neighbour's use of the memory's bandwidth shows as one's own time.
+struct TrialBeside {
+  MeasuredTrial trial;  // of one of the two
+  double slowdown = 1;  // throughput of the same rectangle alone, by that beside the copy; above 0
+  double error = 0;     // of the slowdown, one standard deviation, as a part
+  bool operator==(const TrialBeside&) const = default;
+};
+
 struct FunctionProfile {
   std::string function;
   std::string code_sha256;  // FunctionRecord's
@@ -41,9 +51,13 @@ struct FunctionProfile {
   std::string ended;             // why no more was measured
   std::int64_t measured_ms = 0;  // since 1970
   bool is_imported = false;
+  std::optional<TrialBeside> beside = {};
+  std::string alone = {};  // why there is no trial beside a copy; "" too: it was measured before there were any
   bool operator==(const FunctionProfile&) const = default;
 
   Bytes memory() const;  // the most of its trials
+  // By how much an instance is slower that has a neighbour, at least 1. A slowdown below 1 is noise.
+  double slowdown() const;
 };
 
 std::string to_json(const FunctionProfile& profile);

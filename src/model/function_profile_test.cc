@@ -16,6 +16,13 @@ FunctionProfile example() {
   return profile;
 }
 
+FunctionProfile compared() {
+  FunctionProfile profile = example();
+  profile.beside = TrialBeside{.trial = profile.trials[0], .slowdown = 1.25, .error = 0.03};
+  profile.beside->trial.rate_per_s = 29.7;
+  return profile;
+}
+
 std::string replaced(std::string text, const std::string& what, const std::string& with) {
   const std::size_t at = text.find(what);
   EXPECT_NE(at, std::string::npos) << what;
@@ -27,6 +34,41 @@ TEST(FunctionProfile, ComesBackAsItWasWritten) {
   ASSERT_TRUE(back.has_value()) << back.error().message;
   EXPECT_EQ(*back, example());
   EXPECT_EQ(back->memory(), mib(1525));
+}
+
+TEST(FunctionProfile, WhatWasMeasuredBesideACopyComesBackAsItWasWritten) {
+  const auto back = profile_from_json(to_json(compared()));
+  ASSERT_TRUE(back.has_value()) << back.error().message;
+  EXPECT_EQ(*back, compared());
+  FunctionProfile alone = example();
+  alone.alone = "the node does not run MPS";
+  const auto without = profile_from_json(to_json(alone));
+  ASSERT_TRUE(without.has_value()) << without.error().message;
+  EXPECT_EQ(*without, alone);
+}
+
+TEST(FunctionProfile, OneFromBeforeThereWereCopiesIsNoSlower) {
+  const std::string text = to_json(example());
+  EXPECT_EQ(text.find("beside"), std::string::npos);
+  EXPECT_EQ(text.find("alone"), std::string::npos);
+  EXPECT_EQ(profile_from_json(text).value().slowdown(), 1);
+  EXPECT_EQ(compared().slowdown(), 1.25);
+  FunctionProfile faster = compared();
+  faster.beside->slowdown = 0.97;
+  EXPECT_EQ(faster.slowdown(), 1) << "that is noise";
+}
+
+TEST(FunctionProfile, WhatWasMeasuredBesideACopyIsCheckedAsTheRest) {
+  const auto refusal = [](const std::string& what, const std::string& with) {
+    const auto read = profile_from_json(replaced(to_json(compared()), what, with));
+    return read ? std::string("taken") : read.error().message;
+  };
+  EXPECT_EQ(refusal("\"slowdown\":1.25", "\"slowdown\":0"), "beside.slowdown is 0; it must be between 0.01 and 1000");
+  EXPECT_EQ(refusal("\"slowdown_error\":0.03", "\"slowdown_error\":\"x\""), "beside.slowdown_error must be a number");
+  EXPECT_EQ(refusal("\"rate_per_s\":29.7", "\"rate_per_s\":0"),
+            "beside.rate_per_s is 0; it must be between 1e-06 and 10000000");
+  EXPECT_EQ(refusal("\"beside\":{", "\"beside\":[],\"was\":{"), "beside must be an object");
+  EXPECT_EQ(refusal("\"beside\":{", "\"alone\":1,\"beside\":{"), "alone must be a string");
 }
 
 TEST(FunctionProfile, WhatCannotBeIsRefusedWithFieldValueAndBound) {

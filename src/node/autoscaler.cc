@@ -236,8 +236,9 @@ void Autoscaler::refresh(const RegisteredFunction& function, Scaled& scaled) {
                   .device_memory = device_memory_(),
                   .device_clients = 0};
   const ThroughputModel model{profile->fixed_ms, profile->work_ms, profile->saturation_percent};
-  ScalerSettings settings{.terms = scaled.terms,
-                          .sizes = sizes_on_node(model, options_.has_widths && !function.kernel_task, kMostQuota)};
+  ScalerSettings settings{
+      .terms = scaled.terms,
+      .sizes = sizes_on_node(model, options_.has_widths && !function.kernel_task, kMostQuota, profile->slowdown())};
   settings.return_time = return_time(scaled.terms.memory);
   settings.cold_start = kStart;
   settings.burst = options_.ahead;

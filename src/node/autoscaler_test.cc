@@ -116,6 +116,23 @@ TEST_F(AutoscalerTest, TheFirstCallBringsTheFirstSeat) {
   EXPECT_THAT(status.notes.front().did.front(), HasSubstr("an instance starts on GPU 1"));
 }
 
+// 10 ms on 24 % of the SMs: what is counted on is what was measured beside a copy.
+TEST_F(AutoscalerTest, WhoMayHaveANeighbourIsCountedOnWithTheThroughputBesideOne) {
+  control.shares().configure({.mode = SharingMode::kMps, .policy = "fcfs", .keeps_instances = true});
+  profile.work_ms = 240;
+  profile.saturation_percent = 24;
+  add({{"gpu:autoscale", "true"}, {"gpu:objective-ms", "100"}});
+  const ScalingStatus alone = seen({.has_widths = true});
+  ASSERT_LT(alone.width_percent, 100);
+  profile.beside = TrialBeside{.trial = profile.trials[0], .slowdown = 1.5, .error = 0.02};
+  scaler.profiled("f");
+  until([&] { return scaler.status("f")->execution_ms != alone.execution_ms; });
+  const ScalingStatus beside = scaler.status("f").value();
+  ASSERT_EQ(beside.width_percent, alone.width_percent);
+  EXPECT_NEAR(beside.execution_ms, 1.5 * alone.execution_ms, 1e-3);
+  EXPECT_NEAR(beside.rate_per_s / beside.quota_percent * 1.5, alone.rate_per_s / alone.quota_percent, 1e-6);
+}
+
 TEST_F(AutoscalerTest, PinnedNothingMoves) {
   add({{"gpu:autoscale", "pinned"}, {"gpu:objective-ms", "100"}});
   EXPECT_EQ(seen().state, "pinned");

@@ -3,7 +3,6 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "model/autoscale_tag.h"
 #include "model/samples_tag.h"
@@ -18,6 +17,18 @@ constexpr std::size_t kMaxQuoted = 200;
 
 std::string trial_name(const std::string& function) {
   return function + kTrialMark + "trial";
+}
+std::string beside_name(const std::string& function) {
+  return function + kTrialMark + "beside";
+}
+std::string filler_name(const std::string& function, std::size_t number) {
+  return fmt::format("{}{}filler{}", function, kTrialMark, number);
+}
+
+std::string why_alone(const ProfileRequest& request, bool is_kernel_task, bool has_widths) {
+  if (request.is_alone) return "its caller wants it alone";
+  if (is_kernel_task) return "a kernel task is as wide as its kernels";
+  return has_widths ? "" : "the node does not run MPS (--sharing mps)";
 }
 
 Result<std::vector<std::string>> payloads_of(const ProfileRequest& request, const RegisteredFunction& function) {
@@ -52,7 +63,7 @@ std::string why_failed(const Result<Outcome>& outcome) {
 }  // namespace
 
 Profiler::Profiler(boost::asio::io_context& io, FunctionControl& control, Functions& functions,
-                   Invocations& invocations, Instances& instances, DeviceOf device_of, Measured measured)
+                   Invocations& invocations, Instances& instances, DeviceOf device_of, Measured measured, Clock clock)
     : io_(io),
       control_(control),
       functions_(functions),
@@ -60,11 +71,13 @@ Profiler::Profiler(boost::asio::io_context& io, FunctionControl& control, Functi
       instances_(instances),
       device_of_(std::move(device_of)),
       measured_(std::move(measured)),
+      clock_(std::move(clock)),
       timer_(io) {}
 
-FunctionRecord Profiler::trial_record(const FunctionRecord& record, bool is_kernel_task, const ProfilePoint& at) {
+FunctionRecord Profiler::trial_record(const FunctionRecord& record, std::string name, bool is_kernel_task,
+                                      const ProfilePoint& at) {
   FunctionRecord trial = record;
-  trial.name = trial_name(record.name);
+  trial.name = std::move(name);
   trial.seats.clear();
   trial.reserved_concurrency.reset();
   std::map<std::string, std::string>& tags = trial.config.tags;
@@ -85,11 +98,12 @@ Result<ExperimentSettings> Profiler::settings_for(const ProfileRequest& request,
   ExperimentSettings settings{.is_grid = request.is_grid, .has_widths = has_widths && !is_kernel_task};
   if (gpu.objective_ms) settings.terms.objective = std::chrono::milliseconds(*gpu.objective_ms);
   settings.said_memory = settings.terms.memory = gpu.share.memory.value_or(Bytes(0));
+  settings.why_alone = why_alone(request, is_kernel_task, has_widths);
   if (request.trial_seconds > 0) settings.least = settings.most = from_seconds(request.trial_seconds);
   Status admitted;
   for (const int quota : kQuotas) {
-    FunctionRecord record =
-        trial_record(function.record, is_kernel_task, {.width_percent = 100, .quota_percent = quota});
+    FunctionRecord record = trial_record(function.record, trial_name(function.record.name), is_kernel_task,
+                                         {.width_percent = 100, .quota_percent = quota});
     admitted = control_.shares().admit(record, is_kernel_task);
     control_.shares().release(record.name);
     if (!admitted) continue;
@@ -126,7 +140,9 @@ Status Profiler::start(const ProfileRequest& request, bool has_widths) {
                            .kernel_task = (*function)->kernel_task,
                            .payloads = *std::move(payloads),
                            .experiment = ProfileExperiment(*settings),
-                           .device = ""});
+                           .device = "",
+                           .trial = {.name = trial_name(request.function)},
+                           .beside = {.name = beside_name(request.function)}});
   spdlog::info("experiment on function {}: up to {} trials, at most {} % of a GPU's time", request.function,
                running_->experiment.most_trials(), settings->most_quota);
   next_trial();
@@ -153,34 +169,94 @@ std::optional<ExperimentStatus> Profiler::status(const std::string& function) co
 }
 
 void Profiler::next_trial() {
-  const auto at = running_->experiment.next_trial(monotonic_now());
-  if (!at) return finish();
-  if (Status begun = begin_trial(*at); !begun) {
-    running_->experiment.fail(begun.error().message);
-    return finish();
+  ProfileExperiment& experiment = running_->experiment;
+  while (const auto at = experiment.next_trial(clock_())) {
+    if (is_changed()) {
+      experiment.fail(fmt::format("function {} was changed or deleted meanwhile", running_->record.name));
+      break;
+    }
+    if (Status begun = begin_trial(*at); !begun) {
+      end_trial();
+      control_.shares().release(running_->beside.name);  // whose seat was held first
+      experiment.give_trial_up(begun.error().message);
+      continue;
+    }
+    send(running_->trial);
+    if (running_->beside.number > 0) send(running_->beside);
+    return;
   }
-  send();
+  finish();
+}
+
+bool Profiler::is_changed() const {
+  const RegisteredFunction* const now = functions_.find(running_->record.name);
+  return now == nullptr || now->record.revision_id != running_->record.revision_id;
 }
 
 Status Profiler::begin_trial(const ProfilePoint& at) {
-  const RegisteredFunction* const now = functions_.find(running_->record.name);
-  if (now == nullptr || now->record.revision_id != running_->record.revision_id) {
-    return fail(Errc::kConflict, "function {} was changed or deleted meanwhile", running_->record.name);
+  const bool has_neighbour = running_->experiment.has_neighbour();
+  if (has_neighbour) {
+    if (Status held = hold_two_seats(at); !held) return held;
   }
-  const FunctionRecord record = trial_record(running_->record, running_->kernel_task != nullptr, at);
-  if (Status added = control_.add_trial(record, running_->kernel_task); !added) return added;
-  running_->has_trial = true;
-  running_->trial = ++trials_;
-  const auto share = control_.shares().entry(record.name);
+  if (Status added = add_copy(running_->trial, at); !added) return added;
+  if (has_neighbour) return add_copy(running_->beside, at);
+  const auto share = control_.shares().entry(running_->trial.name);
   const auto device = share && !share->seats.empty() ? device_of_(share->seats.front()) : std::nullopt;
   if (device) running_->device = device->name;
   return {};
 }
 
+// And on the model of device that trials alone were on.
+bool Profiler::are_beside_each_other() const {
+  const ShareBook::Seats seats = control_.shares().entry(running_->trial.name)->seats;
+  if (seats != control_.shares().entry(running_->beside.name)->seats) return false;
+  const auto device = device_of_(seats.front());
+  return device && device->name == running_->device;
+}
+
+// Seats go to the first device with room. So a device with room for one alone is filled meanwhile: the next pair is tried behind that device.
+Status Profiler::hold_two_seats(const ProfilePoint& at) {
+  Shares& shares = control_.shares();
+  const auto hold = [&](const std::string& name) {
+    FunctionRecord record = trial_record(running_->record, name, false, at);
+    return shares.admit(record, false);
+  };
+  std::vector<std::string> fillers;
+  Status held;
+  while (true) {
+    for (const Copy* const copy : {&running_->trial, &running_->beside}) {
+      if (held) held = hold(copy->name);
+    }
+    if (!held) break;
+    if (are_beside_each_other()) break;
+    shares.release(running_->trial.name);
+    shares.release(running_->beside.name);
+    fillers.push_back(filler_name(running_->record.name, fillers.size()));
+    if (held = hold(fillers.back()); !held) break;
+  }
+  for (const std::string& filler : fillers) shares.release(filler);
+  if (held) return {};
+  shares.release(running_->trial.name);
+  shares.release(running_->beside.name);
+  return fail(held.error().code, "no GPU has room for two of {} % of the SMs x {} % of the time: {}", at.width_percent,
+              at.quota_percent, held.error().message);
+}
+
+Status Profiler::add_copy(Copy& copy, const ProfilePoint& at) {
+  const bool is_kernel_task = running_->kernel_task != nullptr;
+  const FunctionRecord record = trial_record(running_->record, copy.name, is_kernel_task, at);
+  if (Status added = control_.add_trial(record, running_->kernel_task); !added) return added;
+  copy.number = ++copies_;
+  return {};
+}
+
+void Profiler::remove_copy(Copy& copy) {
+  if (std::exchange(copy.number, 0) > 0) control_.remove_trial(copy.name);
+}
+
 void Profiler::end_trial() {
-  if (!std::exchange(running_->has_trial, false)) return;
-  running_->trial = 0;
-  control_.remove_trial(trial_name(running_->record.name));
+  remove_copy(running_->beside);
+  remove_copy(running_->trial);
 }
 
 void Profiler::finish() {
@@ -204,33 +280,37 @@ void Profiler::finish() {
   measured_(std::move(profile));
 }
 
-void Profiler::send() {
-  const RegisteredFunction* const trial = functions_.find(trial_name(running_->record.name));
-  if (trial == nullptr) return;
-  running_->sent = monotonic_now();
+void Profiler::send(Copy& copy) {
+  const RegisteredFunction* const function = functions_.find(copy.name);
+  if (function == nullptr) return;
+  copy.sent = clock_();
   InvokeRequest request;
-  request.invocation.function = trial->record.name;
+  request.invocation.function = function->record.name;
   request.invocation.payload = running_->payloads[running_->next_payload++ % running_->payloads.size()];
   // Never from inside the call that it answers: what follows may remove the function.
-  invocations_.invoke(*trial, std::move(request), [this, number = running_->trial](Result<Outcome> outcome) {
+  invocations_.invoke(*function, std::move(request), [this, number = copy.number](Result<Outcome> outcome) {
     if (outcome) outcome->payload.resize(std::min(outcome->payload.size(), outcome->failed() ? kMaxQuoted : 0));
     boost::asio::post(io_, [this, number, outcome = std::move(outcome)] { on_answer(number, outcome); });
   });
 }
 
-void Profiler::on_answer(std::uint64_t trial, const Result<Outcome>& outcome) {
-  if (!is_running() || running_->trial != trial) return;
-  const Instant now = monotonic_now();
+void Profiler::on_answer(std::uint64_t number, const Result<Outcome>& outcome) {
+  if (!is_running()) return;
+  const bool is_beside = number == running_->beside.number;
+  if (!is_beside && number != running_->trial.number) return;
+  Copy& copy = is_beside ? running_->beside : running_->trial;
+  ProfileExperiment& experiment = running_->experiment;
+  const Instant now = clock_();
   note_use();
   if (!outcome || outcome->failed()) {
-    running_->experiment.fail("a call of a trial failed: " + why_failed(outcome));
+    const char* const whose = is_beside ? "a call of the copy beside it failed: " : "a call of a trial failed: ";
+    experiment.give_trial_up(whose + why_failed(outcome));
   } else {
-    running_->experiment.answered(now, now - running_->sent);
-    running_->experiment.look(now);
+    is_beside ? experiment.neighbour_answered(now) : experiment.answered(now, now - copy.sent);
+    experiment.look(now);
   }
-  if (running_->experiment.state() > ProfileExperiment::State::kIdle &&
-      running_->experiment.state() < ProfileExperiment::State::kEnded) {
-    return send();
+  if (experiment.state() > ProfileExperiment::State::kIdle && experiment.state() < ProfileExperiment::State::kEnded) {
+    return send(copy);
   }
   go_on();
 }
@@ -250,14 +330,14 @@ void Profiler::look() {
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (error || !is_running()) return;
     note_use();
-    running_->experiment.look(monotonic_now());
+    running_->experiment.look(clock_());
     go_on();
     look();
   });
 }
 
 void Profiler::note_use() {
-  const RegisteredFunction* const trial = functions_.find(trial_name(running_->record.name));
+  const RegisteredFunction* const trial = functions_.find(running_->trial.name);
   if (trial == nullptr) return;
   for (const auto& [id, live] : instances_.all()) {
     if (live.flow != trial->flow) continue;

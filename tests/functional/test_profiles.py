@@ -59,6 +59,7 @@ def test_a_profile_is_kept_over_a_restart_and_goes_to_another_node(start_node, t
     trials = int(re.search(r"(\d+) trials, \d+ calls", measured.stderr).group(1))
     assert trials < 35, "fewer than the grid, however noisy the machine is"
     assert "<circle" in (tmp_path / "page.html").read_text()
+    assert "not tried beside a copy of itself: the node does not run MPS" in measured.stdout, measured.stdout
     assert is_clean(node)
     written = cli(node, "profile", "export", "f", str(tmp_path / "f.json"))
     assert written.returncode == 0, written.stderr
@@ -133,3 +134,30 @@ def test_a_busy_device_gives_what_it_has(start_node):
     assert measured.returncode == 0, measured.stderr
     trials = json.loads(node.call("GET", "/fairlead/v1/functions/f/profile")[2])["profiles"][0]["trials"]
     assert max(trial["quota_percent"] for trial in trials) == 40
+
+
+def test_under_mps_the_best_rectangle_is_tried_beside_a_copy(start_node):
+    node = start_node("--sharing", "mps")
+    node.deploy("f", MISBEHAVE)
+
+    def gpus_of_trials():
+        return {i["function"]: i["gpu"] for i in node.status()["instances"] if "#" in i["function"]}
+    path = "/fairlead/v1/functions/f/profile"
+    assert node.call("POST", f"{path}?trial-seconds=0.5", CALL)[0] == 202
+    eventually(lambda: gpus_of_trials() == {"f#trial": 1, "f#beside": 1})
+    assert cli(node, "profile", "stop", "f").returncode == 0
+    eventually(lambda: is_clean(node))
+    assert json.loads(node.call("GET", path)[2])["profiles"] == [], "stopped beside the copy, nothing is kept"
+
+    measured = profile(node, "f", CALL)
+    assert measured.returncode == 0, measured.stderr
+    assert is_clean(node)
+    kept = json.loads(node.call("GET", path)[2])["profiles"][0]
+    if "beside" not in kept:  # a machine so busy that one of the two stood still
+        assert "did not answer" in kept["alone"] and "not tried beside a copy" in measured.stdout, kept
+        return
+    beside = kept["beside"]
+    assert beside["width_percent"] <= 48 and beside["requests"] >= 3
+    alone = [t for t in kept["trials"] if t["width_percent"] == beside["width_percent"] and t["quota_percent"] == beside["quota_percent"]]
+    assert abs(beside["slowdown"] * beside["rate_per_s"] / alone[-1]["rate_per_s"] - 1) < 1e-6
+    assert "times as slow as alone" in measured.stdout, measured.stdout

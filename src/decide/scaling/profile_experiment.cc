@@ -15,6 +15,8 @@ constexpr double kLeastError = 0.01;     // a trial is not believed more than th
 constexpr double kKnown = 0.02;          // a trial that is known so well is long enough
 constexpr std::size_t kWarmAnswers = 2, kLeastAnswers = 3;
 constexpr std::size_t kMostKept = 200'000;  // answers of one trial
+// Of a neighbour, at most this part of the time in which a trial measures, or as many of the longest gaps between the trial's own answers.
+constexpr int kSilentPart = 5, kSilentGaps = 3;
 
 std::vector<ProfilePoint> paper_grid(const ExperimentSettings& settings) {
   std::vector<ProfilePoint> grid;
@@ -49,11 +51,15 @@ std::string_view name_of(ProfileExperiment::State state) {
   return "unknown";
 }
 
-std::vector<InstanceSize> sizes_on_node(const ThroughputModel& model, bool has_widths, int most_quota) {
+std::vector<InstanceSize> sizes_on_node(const ThroughputModel& model, bool has_widths, int most_quota,
+                                        double slowdown) {
+  FL_CHECK(slowdown >= 1, "a slowdown of {}", slowdown);
   std::vector<InstanceSize> sizes;
   for (int width = has_widths ? 4 : 100; width <= 100; width += 4) {
+    const double slower = width < 100 ? slowdown : 1;
     const auto add = [&](int quota) {
-      sizes.push_back({width, quota, model.rate_per_s(width, quota), model.execution(width)});
+      sizes.push_back({width, quota, model.rate_per_s(width, quota) / slower,
+                       from_seconds(model.execution_ms(width) * slower / 1000)});
     };
     for (int quota = 5; quota < most_quota; quota += 5) add(quota);
     add(most_quota);
@@ -76,7 +82,10 @@ ProfileExperiment::ProfileExperiment(ExperimentSettings settings)
     : settings_(settings),
       grid_(paper_grid(settings)),
       fit_(settings.target_error, kExpectedError, settings.most_trials,
-           settings.has_widths ? std::vector<int>() : std::vector<int>{100}) {}
+           settings.has_widths ? std::vector<int>() : std::vector<int>{100}) {
+  comparison_.why_not = settings_.why_alone;
+  if (comparison_.why_not.empty() && !settings_.has_widths) comparison_.why_not = "an instance takes all of the SMs";
+}
 
 int ProfileExperiment::most_trials() const {
   return settings_.is_grid ? static_cast<int>(grid_.size()) : settings_.most_trials;
@@ -99,16 +108,51 @@ NextTrial ProfileExperiment::choose() const {
   return next;
 }
 
+ProfilePoint ProfileExperiment::best() const {
+  const auto sizes = sizes_on_node(fit_.model(), settings_.has_widths, settings_.most_quota);
+  if (const auto best = best_size_of(sizes, settings_.terms)) return {best->width_percent, best->quota_percent};
+  return {trials_.back().width_percent, trials_.back().quota_percent};
+}
+
+const MeasuredTrial* ProfileExperiment::alone_at(const ProfilePoint& at) const {
+  const auto is_there = [&](const MeasuredTrial& one) {
+    return one.width_percent == at.width_percent && one.quota_percent == at.quota_percent;
+  };
+  const auto found = std::find_if(trials_.rbegin(), trials_.rend(), is_there);
+  return found == trials_.rend() ? nullptr : &*found;
+}
+
+NextTrial ProfileExperiment::choose_comparison() {
+  if (comparison_.found) {
+    return {std::nullopt, fmt::format("beside a copy of itself it is {:.2f} times as slow +- {:.1f} %",
+                                      comparison_.found->slowdown, 100 * comparison_.found->error)};
+  }
+  if (!comparison_.why_not.empty()) return {std::nullopt, "not tried beside a copy of itself: " + comparison_.why_not};
+  if (!comparison_.at) {
+    comparison_.at = best();
+    comparison_.at->width_percent = std::min(comparison_.at->width_percent, kWidestOfTwo);
+  }
+  if (alone_at(*comparison_.at) == nullptr)
+    return {comparison_.at, "alone first, to compare with the same beside a copy"};
+  return {comparison_.at, "beside a copy of itself"};
+}
+
 std::optional<ProfilePoint> ProfileExperiment::next_trial(Instant now) {
   if (state_ == State::kEnded) return std::nullopt;
   FL_CHECK(state_ == State::kIdle, "a trial goes on: {}", name_of(state_));
-  const NextTrial next = choose();
-  doing_ = next.why;
+  NextTrial next;
+  if (!is_known()) {
+    next = choose();
+    if (!next.at) ended_ = next.why;
+  }
+  if (is_known()) next = choose_comparison();
   if (!next.at) {
+    doing_ = ended_ + "; " + next.why;
     state_ = State::kEnded;
     return std::nullopt;
   }
-  trial_ = {.at = *next.at, .why = next.why};
+  trial_ = {.at = *next.at, .why = next.why, .is_beside = is_known() && alone_at(*next.at) != nullptr};
+  comparison_.neighbour = {};
   doing_ = fmt::format("{} % of the SMs x {} % of the time: {}", trial_.at.width_percent, trial_.at.quota_percent,
                        trial_.why);
   state_ = State::kStarting;
@@ -130,10 +174,37 @@ void ProfileExperiment::answered(Instant now, Duration latency) {
   if (trial_.latencies.size() < kMostKept) trial_.latencies.push_back(to_ms(latency));
   trial_.last_answer = now;
   if (state_ != State::kWarming || trial_.latencies.size() < kWarmAnswers || now - since_ < settings_.warm_up) return;
+  if (!is_neighbour_ready()) return;
   state_ = State::kMeasuring;
   since_ = now;
+  comparison_.neighbour.begin(now);
   trial_.latencies.clear();
   trial_.gpu_time_before = trial_.gpu_time;
+}
+
+void ProfileExperiment::neighbour_answered(Instant now) {
+  if (!has_neighbour()) return;
+  ++calls_;
+  comparison_.neighbour.answered(now);
+}
+
+bool ProfileExperiment::is_neighbour_ready() const {
+  return !trial_.is_beside || comparison_.neighbour.answers() >= kWarmAnswers;
+}
+
+// A neighbour that hangs answers no more: so what was measured ends with an answer of the neighbour.
+bool ProfileExperiment::was_neighbour_there(Instant now) {
+  if (!trial_.known) trial_.known = now;
+  const Duration own = from_seconds(*std::max_element(trial_.gaps.begin(), trial_.gaps.end()));
+  const Duration silence = comparison_.neighbour.silence(now);
+  if (silence > std::max((now - since_) / kSilentPart, kSilentGaps * own)) {
+    leave_out(
+        fmt::format("the copy beside it did not answer for {:.2f} s, and the trial's own answers were {:.2f} s "
+                    "apart at most",
+                    to_seconds(silence), to_seconds(own)));
+    return false;
+  }
+  return comparison_.neighbour.last() >= *trial_.known;
 }
 
 void ProfileExperiment::used(Bytes memory, Duration gpu_time) {
@@ -149,6 +220,16 @@ void ProfileExperiment::fail(std::string why) {
   state_ = State::kEnded;
   failed_ = std::move(why);
   doing_ = "ended: " + failed_;
+}
+
+void ProfileExperiment::give_trial_up(std::string why) {
+  is_known() ? leave_out(std::move(why)) : fail(std::move(why));
+}
+
+void ProfileExperiment::leave_out(std::string why) {
+  if (state_ == State::kEnded) return;
+  state_ = State::kIdle;
+  if (!comparison_.found) comparison_.why_not = std::move(why);
 }
 
 double ProfileExperiment::rate() const {
@@ -177,23 +258,29 @@ double ProfileExperiment::error() const {
 
 void ProfileExperiment::look(Instant now) {
   if (state_ != State::kEnded && began_ && now - *began_ >= settings_.longest) {
-    return fail(
+    return give_trial_up(
         fmt::format("it has lasted {:.0f} minutes, the most of an experiment, and {} of at most {} trials are "
                     "measured: send a sample that is answered sooner, or measure without --grid",
                     to_seconds(now - *began_) / 60, trials_.size(), most_trials()));
   }
   if (state_ == State::kStarting && now - since_ >= settings_.start_deadline) {
-    return fail(fmt::format("no answer within {:.0f} s of the start of a trial at {} % x {} %",
-                            to_seconds(settings_.start_deadline), trial_.at.width_percent, trial_.at.quota_percent));
+    return give_trial_up(fmt::format("no answer within {:.0f} s of the start of a trial at {} % x {} %",
+                                     to_seconds(settings_.start_deadline), trial_.at.width_percent,
+                                     trial_.at.quota_percent));
+  }
+  if (state_ == State::kWarming && !is_neighbour_ready() && now - since_ >= settings_.start_deadline) {
+    return leave_out(
+        fmt::format("the copy beside it did not answer within {:.0f} s", to_seconds(settings_.start_deadline)));
   }
   if (state_ != State::kMeasuring) return;
   const Duration passed = now - since_;
   if (trial_.gaps.size() < kLeastAnswers || passed < settings_.least) return;
   if (error() > kKnown && passed < settings_.most) return;
+  if (trial_.is_beside && !was_neighbour_there(now)) return;
   measure(now);
 }
 
-void ProfileExperiment::measure(Instant now) {
+MeasuredTrial ProfileExperiment::measured(Instant now) {
   const double seconds = std::max(1e-9, to_seconds(now - since_));
   MeasuredTrial trial{
       .width_percent = trial_.at.width_percent,
@@ -206,9 +293,22 @@ void ProfileExperiment::measure(Instant now) {
       .memory = trial_.memory,
       .requests = trial_.gaps.size()};
   trial.why = trial_.why;
+  return trial;
+}
+
+void ProfileExperiment::compare(MeasuredTrial beside) {
+  const MeasuredTrial& alone = *alone_at(trial_.at);
+  const double slowdown = std::clamp(alone.rate_per_s / beside.rate_per_s, kLeastSlowdown, kMostSlowdown);
+  const double error = std::hypot(alone.error, beside.error);
+  comparison_.found = TrialBeside{.trial = std::move(beside), .slowdown = slowdown, .error = error};
+}
+
+void ProfileExperiment::measure(Instant now) {
+  MeasuredTrial trial = measured(now);
+  state_ = State::kIdle;
+  if (trial_.is_beside) return compare(std::move(trial));
   fit_.add({.at = trial_.at, .rate_per_s = trial.rate_per_s, .error = trial.error});
   trials_.push_back(std::move(trial));
-  state_ = State::kIdle;
 }
 
 FunctionProfile ProfileExperiment::profile() const {
@@ -218,10 +318,10 @@ FunctionProfile ProfileExperiment::profile() const {
                           .fixed_ms = model.fixed_ms,
                           .work_ms = model.work_ms,
                           .saturation_percent = std::clamp(model.saturation_percent, 1.0, 100.0)};
-  const auto best = best_size_of(sizes_on_node(model, settings_.has_widths, settings_.most_quota), settings_.terms);
-  const ProfilePoint at = best ? ProfilePoint{best->width_percent, best->quota_percent} : trial_.at;
-  profile.error = 2 * fit_.estimate(at).error;
-  profile.ended = doing_;
+  profile.error = 2 * fit_.estimate(best()).error;
+  profile.ended = ended_;
+  profile.beside = comparison_.found;
+  profile.alone = comparison_.found ? "" : comparison_.why_not;
   return profile;
 }
 

@@ -9,6 +9,10 @@
 //
 // Example. ResNet at 100 % x 97 %: half a second to warm up, 140 answers in 2 s, 70 per second known to 1 %: the next is 6 % x 97 %.
 //
+// Once enough is known, the best rectangle is tried beside a copy of itself, which has a closed loop of its own. A rectangle that is wider than half
+// of the device is tried at the width of half of it, alone first where that was not measured. Whatever goes wrong from then on leaves the comparison
+// out, with its reason, and the profile stays as it is.
+//
 // Pure: the caller has the clock, the instance and the function. Not thread-safe. Determinism: of the calls.
 #pragma once
 
@@ -17,6 +21,7 @@
 #include <vector>
 
 #include "decide/profiling/profile_fit.h"
+#include "decide/scaling/neighbour_watch.h"
 #include "decide/scaling/sizes.h"
 #include "model/function_profile.h"
 
@@ -35,10 +40,17 @@ struct ExperimentSettings {
   Duration least = std::chrono::seconds(2);     // of measuring: whole windows of a quota
   Duration most = std::chrono::seconds(10);     // unless fewer than three answers came
   Duration longest = std::chrono::minutes(30);  // of all trials together
+  std::string why_alone;                        // why nothing is tried beside a copy; "": the best rectangle is
 };
 
+// The widest of which two are on a device at the same time, in per cent of the SMs, as sizes_on_node() has them.
+inline constexpr int kWidestOfTwo = 48;
+
 // Sizes that a node can give: every 4 % of the SMs, or all of them, x every 5 % of the time up to `most_quota`, that included.
-std::vector<InstanceSize> sizes_on_node(const ThroughputModel& model, bool has_widths, int most_quota);
+// `slowdown`, at least 1: of an instance beside a neighbour. Sizes with less than all of the SMs may have one at any moment, so their throughput
+// and execution are those beside it. Who has all of the SMs takes turns with others, and is alone while it runs.
+std::vector<InstanceSize> sizes_on_node(const ThroughputModel& model, bool has_widths, int most_quota,
+                                        double slowdown = 1);
 // Of usable sizes, that with most throughput for what it costs. Empty: none is usable.
 std::optional<InstanceSize> best_size_of(const std::vector<InstanceSize>& sizes, const FunctionTerms& terms);
 
@@ -50,13 +62,19 @@ class ProfileExperiment {
 
   // The rectangle of the next trial, which starts now. Empty: it has ended. REQUIRES: kIdle, or kEnded.
   std::optional<ProfilePoint> next_trial(Instant now);
+  // The trial that goes on has a copy beside it, of the same rectangle on the same device.
+  bool has_neighbour() const { return trial_.is_beside && state_ != State::kIdle && state_ != State::kEnded; }
 
   // A request was answered, `latency` after it was sent. No effect where no trial goes on.
   void answered(Instant now, Duration latency);
+  // The copy beside it was. No effect where there is none.
+  void neighbour_answered(Instant now);
   // What the instance has used: the most memory so far, and GPU time since it started.
   void used(Bytes memory, Duration gpu_time);
   // Ends it, without a profile. No effect where it has ended.
   void fail(std::string why);
+  // The trial that goes on came to nothing: an error, no room. Ends it as fail() does, or leaves the comparison with a copy out and is kIdle again.
+  void give_trial_up(std::string why);
   // The trial is over, kIdle again: or it has failed. Called after each event, and every so often.
   void look(Instant now);
 
@@ -71,8 +89,36 @@ class ProfileExperiment {
   FunctionProfile profile() const;
 
  private:
+  struct Trial {
+    ProfilePoint at;
+    std::string why;
+    bool is_beside = false;
+    Instant last_answer{};          // while it measures
+    std::vector<double> gaps;       // seconds between answers
+    std::vector<double> latencies;  // ms
+    Bytes memory{0};
+    Duration gpu_time{0}, gpu_time_before{0};  // now, and when measuring began
+    std::optional<Instant> known{};            // beside a copy: well enough since then
+  };
+  // The comparison with a copy beside it.
+  struct Comparison {
+    std::optional<ProfilePoint> at;
+    NeighbourWatch neighbour;
+    std::optional<TrialBeside> found;
+    std::string why_not;
+  };
+
   NextTrial choose() const;
+  NextTrial choose_comparison();                                // what is left to try once is_known()
+  const MeasuredTrial* alone_at(const ProfilePoint& at) const;  // the last one; null: there is none
+  ProfilePoint best() const;
+  bool is_known() const { return !ended_.empty(); }  // all but the comparison
+  bool is_neighbour_ready() const;
+  bool was_neighbour_there(Instant now);
+  void leave_out(std::string why);
+  MeasuredTrial measured(Instant now);
   void measure(Instant now);
+  void compare(MeasuredTrial beside);
   double rate() const;
   double error() const;  // of it
 
@@ -80,22 +126,14 @@ class ProfileExperiment {
   const std::vector<ProfilePoint> grid_;
   ProfileFit fit_;
   State state_ = State::kIdle;
-  std::string doing_ = "nothing yet", failed_;
+  std::string doing_ = "nothing yet", failed_, ended_;
   std::vector<MeasuredTrial> trials_;
   std::uint64_t calls_ = 0;
 
-  struct Trial {
-    ProfilePoint at;
-    std::string why;
-    Instant last_answer{};          // while it measures
-    std::vector<double> gaps;       // seconds between answers
-    std::vector<double> latencies;  // ms
-    Bytes memory{0};
-    Duration gpu_time{0}, gpu_time_before{0};  // now, and when measuring began
-  };
   Instant since_{};               // of the state
   std::optional<Instant> began_;  // the first trial
   Trial trial_;                   // that goes on
+  Comparison comparison_;
 };
 
 std::string_view name_of(ProfileExperiment::State state);

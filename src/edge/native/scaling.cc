@@ -104,7 +104,8 @@ void start(NodeService& node, RouteCall call) {
                                                  .payload = std::string(call.exchange.request().body()),
                                                  .is_generated = has_query(call.target, "generated"),
                                                  .is_grid = has_query(call.target, "grid"),
-                                                 .trial_seconds = *seconds});
+                                                 .trial_seconds = *seconds,
+                                                 .is_alone = has_query(call.target, "alone")});
   if (!started) return respond_error(std::move(call.exchange), started.error());
   respond_json(std::move(call.exchange), 202, {{"function", *name}});
 }

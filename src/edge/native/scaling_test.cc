@@ -23,11 +23,13 @@ class ScalingRoutes : public EdgeTest {
 constexpr const char* kProfile = "/fairlead/v1/functions/f/profile";
 
 TEST_F(ScalingRoutes, AnExperimentIsStartedWithTheBodyAsItsPayload) {
-  EXPECT_EQ(202U, call("POST", std::string(kProfile) + "?grid=1&trial-seconds=2.5", "payload").response->status);
+  EXPECT_EQ(202U,
+            call("POST", std::string(kProfile) + "?grid=1&trial-seconds=2.5&alone=1", "payload").response->status);
   EXPECT_EQ("f", node_.fake_scaling.last_request.function);
   EXPECT_EQ("payload", node_.fake_scaling.last_request.payload);
   EXPECT_TRUE(node_.fake_scaling.last_request.is_grid);
   EXPECT_EQ(2.5, node_.fake_scaling.last_request.trial_seconds);
+  EXPECT_TRUE(node_.fake_scaling.last_request.is_alone);
   expect_error(call("POST", std::string(kProfile) + "?trial-seconds=601", ""), 400, "InvalidParameterValueException",
                "trial-seconds is '601'; it must be between 0 and 600");
 }
