@@ -40,6 +40,18 @@ void print_functions(Cli& cli, const Json& answer) {
   cli.out() << "\n" << table.text();
 }
 
+// Who has all for itself, on a node that serves one tenant, needs no table.
+void print_tenants(Cli& cli, const Json& answer) {
+  const Json tenants = answer.value("tenants", Json::array());
+  if (tenants.size() < 2) return;
+  Table table({{"TENANT"}, {"FACTOR"}, {"LEAD s"}});
+  for (const Json& tenant : tenants) {
+    table.add_row({tenant.value("name", ""), fmt::format("{:.3g}", tenant.value("factor", 1.0)),
+                   fmt::format("{:+.2f}", tenant.value("lead_seconds", 0.0))});
+  }
+  cli.out() << "\n" << table.text();
+}
+
 // A node that is alone has none of these routes.
 Result<Json> ask(Cli& cli, const char* method, const char* path) {
   auto answer = cli.node().call(method, path);
@@ -56,6 +68,7 @@ int run_status(Cli& cli) {
     return kOk;
   }
   print_members(cli, *answer);
+  print_tenants(cli, *answer);
   print_functions(cli, *answer);
   return kOk;
 }

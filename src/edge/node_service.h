@@ -109,11 +109,18 @@ struct FunctionStatus {
   std::string start_failure;  // why its last instance did not get ready; "": it did, or none has started
 };
 
+// How a tenant of a node stands in its cluster.
+struct TenantOverCluster {
+  double factor = 1;  // by which the node multiplies its weight
+  double lead_s = 0;  // GPU seconds over weight, before the mean of those that wait anywhere
+};
+
 struct TenantStatus {
   std::string name;
   TenantShare share;
   std::size_t functions = 0, queued = 0, in_flight = 0;
-  Duration service{0};  // GPU time charged to its functions
+  Duration service{0};                                           // GPU time charged to its functions
+  std::optional<TenantOverCluster> over_cluster = std::nullopt;  // empty: the node is alone
 };
 
 struct GpuStatus {

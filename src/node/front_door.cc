@@ -23,6 +23,7 @@
 #include "node/audit_log.h"
 #include "node/machine_name.h"
 #include "node/node_places.h"
+#include "node/node_tenants.h"
 #include "node/node_warmth.h"
 #include "node/own_address.h"
 #include "node/peers/peers_edge.h"
@@ -92,6 +93,7 @@ Status FrontDoor::join_cluster(const ServeOptions& options) {
                                       .runs_nothing = options.gpus == "0",
                                       .has_common_store = !options.store.empty(),
                                       .peers = std::move(peers),
+                                      .tenants = tenant_ports(node_, !options.ignore_tenants),
                                       .objects = &node_.objects(),
                                       .tracer = watching_.traces});
   if (!cluster) return fail(cluster.error());

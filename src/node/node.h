@@ -143,8 +143,9 @@ class Node final : public NodeService {
   void history(std::uint64_t from, Callback<HistoryPage> done) override;
 
  private:
-  friend class NodeWarmth;  // node_warmth.h
-  friend class NodePlaces;  // node_places.h
+  friend class NodeWarmth;   // node_warmth.h
+  friend class NodePlaces;   // node_places.h
+  friend class NodeTenants;  // node_tenants.h
   Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<FlowQueue> policy);
 
   Status open();

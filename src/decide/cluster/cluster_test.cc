@@ -300,5 +300,73 @@ TEST(TenantClocks, AWordAddsNoMoreThanTheNodeCanServe) {
   EXPECT_DOUBLE_EQ(clocks.lead_s(1), 1.5);
 }
 
+// A call of 8 s on a node of 2 tokens is said when it ends.
+TEST(TenantClocks, ALongCallIsBelievedAsItCouldHaveBeenServed) {
+  TenantClocks clocks({.slack = 1.5});
+  Instant now{seconds(1)};
+  clocks.report(now, served(NodeId(1), 1, {{1, 0, true}, {2, 0, true}}));
+  for (const double lead : {1.5, 3.0, 4.0, 4.0}) {
+    now += seconds(1);
+    clocks.report(now, served(NodeId(1), 2, {{1, 8, true}, {2, 0, true}}));
+    clocks.advance();
+    EXPECT_DOUBLE_EQ(clocks.lead_s(1), lead);
+  }
+}
+
+TEST(TenantClocks, WhoHadAloneWhatNobodyWaitedForIsNotKeptWaitingAsLong) {
+  TenantClocks clocks({.half_lead = seconds(1), .most_lead = seconds(10)});
+  Instant now{seconds(1)};
+  double of_1 = 0;
+  for (std::uint64_t number = 1; number < 1000; ++number, now += seconds(1)) {
+    // Tenant 1 alone on one node, tenant 2 alone on another that it shares with much else of its own.
+    clocks.report(now, served(NodeId(1), number, {{1, of_1 += 2, true}}));
+    clocks.report(now, served(NodeId(2), number, {{2, 1, true}}));
+    clocks.advance();
+  }
+  EXPECT_NEAR(clocks.lead_s(1), 10, 1e-9) << "4 tokens, 2 tenants: 20 s before the least, 10 s before the mean";
+  EXPECT_NEAR(clocks.lead_s(2), -10, 1e-9);
+}
+
+// What a node with the cluster's key can say at worst.
+TEST(TenantClocks, ALiarFillsNoMemoryAndLeavesFactorsInTheirBounds) {
+  TenantClocks clocks({});
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  Instant now{seconds(1)};
+  clocks.set_weight(1, 2);
+  for (std::uint64_t number = 1; number < 20; ++number) {
+    now += milliseconds(200);
+    std::vector<TenantService> lie{{1, 1e300, true}, {2, nan, true}, {3, infinity, true}, {4, -5, true}};
+    for (std::uint64_t i = 0; i < 10'000; ++i) lie.push_back({number * 100'000 + i, 1e300 / double(number), true});
+    LoadReport report = served(NodeId(2), number, std::move(lie));
+    if (number % 2 == 0) report.tokens = nan;
+    clocks.report(now, report);
+    clocks.report(now, served(NodeId(1), number, {{1, double(number), true}, {5, double(number), true}}));
+    clocks.advance();
+    for (const std::uint64_t tenant : {1, 2, 3, 4, 5, 100'001}) {
+      ASSERT_TRUE(std::isfinite(clocks.lead_s(tenant))) << tenant;
+      ASSERT_GE(clocks.factor(tenant), 1.0 / 1024);
+      ASSERT_LE(clocks.factor(tenant), 1024);
+    }
+  }
+  EXPECT_EQ(clocks.factor(100'000 * 19 + 9'999), 1) << "of 10,000 names of one node, 1,000 are kept";
+}
+
+TEST(TenantClocks, AnIncarnationBeginsAtNothingAndADeadNodeWaitsForNobody) {
+  TenantClocks clocks({.half_lead = seconds(4)});
+  Instant now{seconds(1)};
+  clocks.report(now, served(NodeId(1), 1, {{1, 50, true}, {2, 0, true}}));  // its past is not judged
+  clocks.advance();
+  EXPECT_DOUBLE_EQ(clocks.lead_s(1), 0);
+  now += seconds(10);
+  LoadReport again = served(NodeId(1), 1, {{1, 8, true}, {2, 0, true}});
+  again.incarnation = 2;
+  clocks.report(now, again);
+  clocks.advance();
+  EXPECT_DOUBLE_EQ(clocks.lead_s(1), 4);
+  clocks.forget(NodeId(1));
+  clocks.advance();
+  EXPECT_EQ(clocks.factor(1), 1);
+}
+
 }  // namespace
 }  // namespace fairlead

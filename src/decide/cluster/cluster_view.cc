@@ -20,6 +20,18 @@ Status check_amount(const char* field, double value, double most) {
   return fail(Errc::kInvalidArgument, "{} is {}, it must be from 0 to {}", field, value, most);
 }
 
+Status check_tenants(const std::vector<TenantService>& tenants) {
+  if (tenants.size() > kMostTenantsSaid) {
+    return fail(Errc::kInvalidArgument, "tenants are {}, at most {} may be listed", tenants.size(), kMostTenantsSaid);
+  }
+  for (std::size_t i = 0; i < tenants.size(); ++i) {
+    if (i > 0 && tenants[i - 1].tenant >= tenants[i].tenant)
+      return fail(Errc::kInvalidArgument, "tenants are not in ascending order of their keys, each once");
+    if (Status s = check_amount("a tenant's service", tenants[i].seconds, kMostServedSeconds); !s) return s;
+  }
+  return {};
+}
+
 }  // namespace
 
 Status validate_node_name(std::string_view name) {
@@ -46,11 +58,15 @@ Status validate(const NodeWord& word) {
   if (word.warm && !std::is_sorted(word.warm->begin(), word.warm->end())) {
     return fail(Errc::kInvalidArgument, "warm functions are not in ascending order");
   }
-  return {};
+  return check_tenants(word.tenants);
 }
 
 ClusterView::ClusterView(std::string own_name, const ClusterSettings& settings, Instant now)
-    : settings_(settings), members_(settings.times), loads_(settings.bound), advanced_at_(now) {
+    : settings_(settings),
+      members_(settings.times),
+      loads_(settings.bound),
+      clocks_(settings.tenants),
+      advanced_at_(now) {
   ids_.emplace(own_name, NodeId(1));
   nodes_.push_back({.word = {.name = std::move(own_name)}});
   members_.add(now, self());
@@ -84,15 +100,18 @@ Heard ClusterView::take(Instant now, NodeId node, NodeWord word) {
       now, node, {.incarnation = word.incarnation, .number = word.number, .is_draining = word.is_draining});
   if (heard != Heard::kNews) return heard;
   Node& known = nodes_[node.value() - 1];
-  loads_.report({.node = node,
-                 .incarnation = word.incarnation,
-                 .number = word.number,
-                 .measured_at = now,
-                 .tokens = word.tokens,
-                 .backlog_s = word.backlog_s,
-                 .is_draining = word.is_draining,
-                 .warm = word.warm,
-                 .tenants = {}});
+  LoadReport report{.node = node,
+                    .incarnation = word.incarnation,
+                    .number = word.number,
+                    .measured_at = now,
+                    .tokens = word.tokens,
+                    .backlog_s = word.backlog_s,
+                    .is_draining = word.is_draining,
+                    .warm = word.warm,
+                    .tenants = word.tenants};
+  clocks_.report(now, report);
+  report.tenants.clear();  // of no use to loads, which keep the report
+  loads_.report(std::move(report));
   const bool is_home = word.tokens > 0;
   if (is_home && !known.is_home) orders_.add(node, node_key(word.name), kGpuClass);
   if (!is_home && known.is_home) orders_.remove(node);
@@ -119,8 +138,11 @@ std::vector<NodeId> ClusterView::advance(Instant now) {
   std::vector<NodeId> changed;
   if (now >= deaf_until_) changed = members_.advance(now);
   for (const NodeId node : changed) {
-    if (members_.state(node) == MemberState::kDead) loads_.forget(node);
+    if (members_.state(node) != MemberState::kDead) continue;
+    loads_.forget(node);
+    clocks_.forget(node);
   }
+  clocks_.advance();
   loads_.settle(now, [this](NodeId node) { return members_.takes_calls(node); });
   return changed;
 }

@@ -1,7 +1,7 @@
-// What one gateway knows of its cluster: who there is, what each said of itself last, and where a call goes. Members, PeerLoads and
-// HomeOrders under the names that nodes have on a network, and the bounds on what may come from there.
+// What one gateway knows of its cluster: who there is, what each said of itself last, and where a call goes. Members, PeerLoads, TenantClocks
+// and HomeOrders under the names that nodes have on a network, and the bounds on what may come from there.
 //
-//   word of B ──check──> Members (is it news? who is silent?) ──> PeerLoads ──┐
+//   word of B ──check──> Members (is it news? who is silent?) ──> PeerLoads ──┐      └──> TenantClocks: factors
 //                                                                            ├──> choose(f): B, "home"
 //   call of f ──────────────────────────────────────────────── HomeOrders ───┘
 //
@@ -27,6 +27,7 @@
 
 #include "base/result.h"
 #include "decide/cluster/home_choice.h"
+#include "decide/cluster/own_tenants.h"
 
 namespace fairlead {
 
@@ -35,6 +36,7 @@ inline constexpr std::uint64_t kMostNumber = std::uint64_t{1} << 53;    // incar
 inline constexpr double kMostBacklogSeconds = 1e7, kMostTokens = 4096;  // of one node
 inline constexpr std::size_t kMostWarmFunctions = 2048;                 // that a word lists; the rest counts as cold
 inline constexpr std::size_t kMaxNodeNameLength = 64;
+inline constexpr double kMostServedSeconds = 9e9;  // of one tenant on one node
 
 // 1 to 64 letters, digits, '.', '_' or '-'. kInvalidArgument names the bound.
 Status validate_node_name(std::string_view name);
@@ -47,6 +49,7 @@ struct NodeWord {
   double backlog_s = 0;  // GPU seconds accepted and not answered
   bool is_draining = false;
   std::shared_ptr<const WarmFunctions> warm;  // ascending
+  std::vector<TenantService> tenants;         // by key, ascending; at most kMostTenantsSaid
 };
 // kInvalidArgument names the field, the value and the bound.
 Status validate(const NodeWord& word);
@@ -55,6 +58,7 @@ struct ClusterSettings {
   MemberTimes times;
   BoundSettings bound{.least_bound_s = 0.5};  // a start takes seconds
   ChoiceSettings choice;
+  TenantClockSettings tenants;
 };
 
 class ClusterView {
@@ -85,6 +89,9 @@ class ClusterView {
   double load_per_token(NodeId node) const { return loads_.knows(node) ? loads_.load_per_token(node) : 0; }
   double bound_per_token() const { return loads_.bound_per_token(); }
 
+  // Of all tenants that nodes speak of, as of the last advance().
+  TenantClocks& tenant_clocks() { return clocks_; }
+
   // Who gets the call. `tried`: who cannot have it. Nothing: nobody is left who may live.
   std::optional<HomeChoice> choose(std::uint64_t function, const std::vector<NodeId>& tried = {});
   // Of calls that this gateway gives to a node, itself too: the expected GPU seconds, the same in both.
@@ -101,6 +108,7 @@ class ClusterView {
   ClusterSettings settings_;
   Members members_;
   PeerLoads loads_;
+  TenantClocks clocks_;
   HomeOrders orders_;
   std::vector<Node> nodes_;  // by id
   std::map<std::string, NodeId, std::less<>> ids_;

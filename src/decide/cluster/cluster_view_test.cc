@@ -150,8 +150,41 @@ TEST_F(ClusterViewTest, WordsThatCannotBeTrueAreRefusedWithTheFieldAndTheBound) 
                 w.warm = std::make_shared<WarmFunctions>(WarmFunctions{2, 1});
               }),
               HasSubstr("order"));
+  for (const double served : {-1.0, nan, infinity, 1e300}) {
+    EXPECT_THAT(refused([=](NodeWord& w) { w.tenants = {{1, served, true}}; }), HasSubstr("service")) << served;
+  }
+  EXPECT_THAT(refused([](NodeWord& w) { w.tenants = {{1, 0, true}, {1, 0, true}}; }), HasSubstr("each once"));
+  EXPECT_THAT(refused([](NodeWord& w) {
+                for (std::uint64_t i = 0; i <= kMostTenantsSaid; ++i) w.tenants.push_back({i, 0, true});
+              }),
+              HasSubstr("at most 64"));
   EXPECT_THAT(refused([](NodeWord& w) { w.name = "a"; }), HasSubstr("this node"));
   EXPECT_THAT(refused([](NodeWord&) {}), "believed");
+}
+
+TEST_F(ClusterViewTest, TenantsClocksAreOfAllNodesThatLive) {
+  const std::uint64_t busy = tenant_key("busy"), other = tenant_key("other");
+  double served = 0;
+  const auto exchange = [&] {
+    now_ += 200ms;
+    served += 0.4;  // all that two slots can
+    NodeWord own = word("a"), of_b = word("b"), of_c = word("c");
+    own.tenants = {{other, served, true}};
+    of_b.tenants = of_c.tenants = {{busy, served, true}};
+    view_.say(now_, own);
+    EXPECT_TRUE(view_.hear(now_, of_b));
+    EXPECT_TRUE(view_.hear(now_, of_c));
+    view_.advance(now_);
+  };
+  for (int i = 0; i < 10; ++i) exchange();
+  EXPECT_LT(view_.tenant_clocks().factor(busy), 0.5);
+  EXPECT_GT(view_.tenant_clocks().factor(other), 2);
+  for (int i = 0; i < 20; ++i) {
+    now_ += 200ms;
+    view_.say(now_, word("a"));
+    view_.advance(now_);
+  }
+  EXPECT_EQ(view_.tenant_clocks().factor(busy), 1) << "who said that it waits is dead";
 }
 
 TEST_F(ClusterViewTest, NamesAreBoundedAndTheOwnOneIsTaken) {

@@ -29,6 +29,10 @@ std::uint64_t node_key(std::string_view name) {
   return mixed(hashed(name, kFnvOffset));
 }
 
+std::uint64_t tenant_key(std::string_view tenant) {
+  return node_key(tenant);
+}
+
 std::uint64_t function_key(std::string_view tenant, std::string_view function) {
   // The length first: tenant "a", function "bc" is not tenant "ab", function "c".
   return mixed(hashed(function, mixed(hashed(tenant, kFnvOffset) + tenant.size())));

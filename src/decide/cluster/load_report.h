@@ -23,6 +23,7 @@ struct TenantService {
   std::uint64_t tenant = 0;  // by a key that all nodes share
   double seconds = 0;        // GPU service since the incarnation began; it does not fall
   bool is_waiting = false;   // something of it is queued there
+  bool operator==(const TenantService&) const = default;
 };
 
 struct LoadReport {

@@ -13,6 +13,7 @@ using NodeId = Id<struct NodeTag>;
 
 // Of names, alike on every machine (FNV-1a, then mixed).
 std::uint64_t node_key(std::string_view name);
+std::uint64_t tenant_key(std::string_view tenant);
 std::uint64_t function_key(std::string_view tenant, std::string_view function);
 
 }  // namespace fairlead

@@ -11,6 +11,8 @@ namespace fairlead {
 namespace {
 
 constexpr std::size_t kMostTenants = 10'000;  // names come from others
+constexpr std::size_t kMostOfNode = 1'000;
+constexpr double kLeastHalf = 1e-3;  // s
 
 double tokens_of(const LoadReport& report) {
   return std::isfinite(report.tokens) ? std::clamp(report.tokens, 0.0, 4096.0) : 0;
@@ -38,13 +40,19 @@ void TenantClocks::report(Instant now, const LoadReport& report) {
   for (auto& [tenant, before] : seen.tenants) before.is_waiting = false;
   for (const TenantService& said : report.tenants) {
     if (tenants_.size() >= kMostTenants && tenants_.count(said.tenant) == 0) continue;
-    Tenant& of = tenants_[said.tenant];
-    TenantService& before = seen.tenants[said.tenant];
+    if (seen.tenants.size() >= kMostOfNode && seen.tenants.count(said.tenant) == 0) continue;
+    Said& before = seen.tenants[said.tenant];
     before.is_waiting = said.is_waiting;
-    if (!std::isfinite(said.seconds) || said.seconds <= before.seconds) continue;
-    const double added = is_new ? 0 : std::min(left, said.seconds - before.seconds);
+    if (!std::isfinite(said.seconds) || said.seconds < before.seconds) {
+      before.owed = 0;
+      continue;
+    }
+    if (!is_new) before.owed += said.seconds - before.seconds;
     before.seconds = said.seconds;
+    const double added = std::min(left, before.owed);
+    before.owed -= added;
     left -= added;
+    Tenant& of = tenants_[said.tenant];
     of.clock_s += added / of.weight;
   }
 }
@@ -74,10 +82,19 @@ void TenantClocks::advance() {
     if (waits) sum += of.clock_s;
   }
   if (waiting.empty()) return;
-  mean_s_ = sum / static_cast<double>(waiting.size());
   double tokens = 0;
   for (const auto& [node, seen] : seen_) tokens += seen.tokens;
-  half_s_ = std::max(1e-3, to_seconds(settings_.half_lead) * tokens / static_cast<double>(waiting.size()));
+  part_ = tokens / static_cast<double>(waiting.size());
+  for (auto& [tenant, of] : tenants_) {
+    const double most = least.value_or(of.clock_s) + part_s(settings_.most_lead);
+    if (of.waits) sum -= std::max(0.0, of.clock_s - most);
+    of.clock_s = std::min(of.clock_s, most);
+  }
+  mean_s_ = sum / static_cast<double>(waiting.size());
+}
+
+double TenantClocks::part_s(Duration time) const {
+  return std::max(kLeastHalf, to_seconds(time) * part_);
 }
 
 double TenantClocks::lead_s(std::uint64_t tenant) const {
@@ -88,7 +105,7 @@ double TenantClocks::lead_s(std::uint64_t tenant) const {
 double TenantClocks::factor(std::uint64_t tenant) const {
   const auto found = tenants_.find(tenant);
   if (found == tenants_.end() || !found->second.waits) return 1;
-  const double factor = std::exp2(-lead_s(tenant) / half_s_);
+  const double factor = std::exp2(-lead_s(tenant) / part_s(settings_.half_lead));
   return std::clamp(factor, 1 / settings_.most_factor, settings_.most_factor);
 }
 

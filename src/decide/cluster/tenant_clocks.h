@@ -11,7 +11,8 @@
 // As on a node, idleness earns nothing: a tenant that waits nowhere moves with the least clock of those that wait.
 //
 // A node's word is bounded: within one exchange it may add what its tokens can serve in the time since its last report and no more, however much
-// it claims; what is not a number, or falls, adds nothing.
+// it claims. What it claims beyond that is added with its next reports, under the same bound: the service of a call is said when the call
+// ends, which may be many exchanges at once. What is not a number, or falls, adds nothing.
 //
 // Source: the virtual time of MQFQ (Hedayati et al., ATC '19); the exchange is ours. Pure. Not thread-safe. Determinism: of the calls.
 #pragma once
@@ -30,6 +31,8 @@ struct TenantClockSettings {
   Duration half_lead = std::chrono::milliseconds(400);
   double most_factor = 1024;  // to either side
   double slack = 1.5;         // times tokens x time that a report may add
+  // Nobody is ahead of who is behind by more, likewise: who had alone what nobody else waited for is not kept waiting for as long for it.
+  Duration most_lead = std::chrono::seconds(100);
 };
 
 class TenantClocks {
@@ -53,19 +56,25 @@ class TenantClocks {
     double clock_s = 0;
     bool waits = false;
   };
+  struct Said {
+    double seconds = 0;  // the most
+    double owed = 0;     // of it: not added yet, as the node's tokens could not have served it since its report before
+    bool is_waiting = false;
+  };
   struct Seen {
     std::uint64_t incarnation = 0;
     Instant at;
     double tokens = 0;
-    std::map<std::uint64_t, TenantService> tenants;
+    std::map<std::uint64_t, Said> tenants;
   };
+  double part_s(Duration time) const;  // of all tokens, which one of those that wait has in that time
   double plausible(const Seen& seen, Instant now, const LoadReport& report) const;
 
   TenantClockSettings settings_;
   std::map<std::uint64_t, Tenant> tenants_;
   std::map<NodeId, Seen> seen_;
   double mean_s_ = 0;
-  double half_s_ = 1;  // lead that halves a weight
+  double part_ = 1;  // tokens for each tenant that waits
 };
 
 }  // namespace fairlead

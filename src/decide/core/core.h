@@ -306,7 +306,8 @@ struct Tuning {
   std::optional<std::size_t> queue_limit = std::nullopt;  // CoreOptions
   std::vector<std::pair<GpuId, std::size_t>> slots =
       {};  // D, of those that are there. REQUIRES: 1 <= D <= instances_per_gpu
-  std::vector<std::pair<TenantId, TenantShare>> tenants = {};  // those not named keep what they have
+  std::vector<std::pair<TenantId, TenantShare>> tenants = {};    // those not named keep what they have
+  std::vector<std::pair<TenantId, double>> tenant_factors = {};  // times their weights (FlowQueue); likewise
   std::vector<std::pair<FlowId, std::vector<GpuId>>> seats =
       {};                                       // FlowSpec's, of functions that are there; no other instance is touched
   std::vector<InstanceId> parked_to_stop = {};  // those among them that have no seat and run nothing go

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "decide/core/seats.h"
+#include "decide/queueing/queue_tenants.h"
 
 namespace fairlead {
 
@@ -118,6 +119,7 @@ void Core::retune(Instant now, const Tuning& tuning, Actions& out) {
     state_->lanes.slots_changed(gpu, slots);
   }
   for (const auto& [tenant, share] : tuning.tenants) tables.queue->set_tenant(tenant, share);
+  for (const auto& [tenant, factor] : tuning.tenant_factors) QueueTenants::set_factor(*tables.queue, tenant, factor);
   for (const auto& [flow, seats] : tuning.seats) State::Seats{*state_, now, out}.move(flow, seats);
   for (const InstanceId id : tuning.parked_to_stop) {
     const Instance* instance = tables.pool.find(id);

@@ -1,6 +1,10 @@
 #include <gmock/gmock.h>
 
+#include <deque>
+#include <map>
+
 #include "decide/core/core_test_support.h"
+#include "decide/queueing/queue_tenants.h"
 
 namespace fairlead {
 namespace {
@@ -81,6 +85,41 @@ TEST_F(Gpus, ATenantsShareCountsFromTheNextChoiceOn) {
   EXPECT_THAT(arrive(1, kA), ElementsAre("start instance=1 flow=1 gpu=1"));
   EXPECT_THAT(arrive(2, kA), IsEmpty()) << "one of the tenant's runs already";
   EXPECT_THAT(retune(std::nullopt), ElementsAre("start instance=2 flow=1 gpu=1"));
+}
+
+// Two tenants, one slot: whose invocation is delivered next.
+TEST_F(Gpus, ATenantsFactorCountsFromTheNextChoiceOnAndAReloadKeepsIt) {
+  core_ = std::make_unique<Core>(CoreOptions{.slots_per_gpu = 1, .instances_per_gpu = 2},
+                                 ::fairlead::testing::policy_named("mqfq-sticky", {.by_tenant = true}));
+  core_->add_gpu({.gpu = GpuId(1)});
+  core_->add_function({.flow = kA, .tenant = TenantId(1)});
+  core_->add_function({.flow = kB, .tenant = TenantId(2)});
+  Actions none;
+  core_->retune(now_, {.tenant_factors = {{TenantId(1), 1.0 / 16}}}, none);
+  core_->retune(now_, {.tenants = {{TenantId(1), {.weight = 2}}, {TenantId(2), {.weight = 2}}}}, none);
+  EXPECT_EQ(QueueTenants::use(core_->policy(), TenantId(1)).served, Duration(0));
+  std::uint64_t last = 0;
+  for (int i = 0; i < 80; ++i) {
+    for (const FlowId flow : {kA, kB}) ASSERT_TRUE(core_->arrive(now_, InvocationId(++last), flow, none));
+  }
+  std::map<FlowId, int> served;
+  std::deque<Action> open(none.begin(), none.end());
+  while (served[kA] + served[kB] < 68 && !open.empty()) {
+    const Action action = open.front();
+    open.pop_front();
+    Actions next;
+    if (const auto* start = std::get_if<StartInstance>(&action)) core_->instance_ready(now_, start->instance, next);
+    if (const auto* deliver = std::get_if<Deliver>(&action)) {
+      now_ += 1s;
+      core_->answered(now_, deliver->invocation, false, Duration(1s), next);
+      core_->instance_idle(now_, deliver->instance, next);
+    }
+    if (const auto* complete = std::get_if<Complete>(&action))
+      ++served[complete->invocation.value() % 2 == 1 ? kA : kB];
+    open.insert(open.end(), next.begin(), next.end());
+  }
+  EXPECT_EQ(served[kA] + served[kB], 68);
+  EXPECT_NEAR(served[kA], 4, 2) << "a sixteenth of the other's";
 }
 
 // ---- dynamic D, health

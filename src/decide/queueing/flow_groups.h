@@ -34,6 +34,7 @@ class FlowGroups {
   void add(FlowId flow, const FlowShare& share);
   void remove(FlowId flow);
   void set_tenant(TenantId tenant, const TenantShare& share);
+  void set_tenant_factor(TenantId tenant, double factor);
 
   // To be called when something changed that the tenants' level looks at.
   void settle(Row tenant) {

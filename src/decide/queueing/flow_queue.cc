@@ -161,6 +161,13 @@ void FlowGroups::set_tenant(TenantId tenant, const TenantShare& share) {
   settle(row);
 }
 
+void FlowGroups::set_tenant_factor(TenantId tenant, double factor) {
+  if (!tenants_) return;
+  const Row row = row_of(tenant);
+  tenants_->set_factor(row, factor);
+  settle(row);
+}
+
 // The tenant's limit holds for what goes at once too.
 std::optional<FlowGroups::Choice> FlowGroups::take(FlowId flow) {
   const At at = find(flow);

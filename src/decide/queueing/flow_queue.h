@@ -115,6 +115,7 @@ class FlowQueue final {
   bool contends() const { return groups_.contends(); }
 
  private:
+  friend struct QueueTenants;  // queue_tenants.h
   const Policy& policy_;
   FlowGroups groups_;
   std::size_t queued_ = 0;

@@ -48,4 +48,10 @@ struct TenantShare {
   bool operator==(const TenantShare&) const = default;
 };
 
+// What a tenant was given by the node, for those who compare nodes.
+struct TenantUse {
+  Duration served{0};       // charged to it, in GPU time and not divided by its weight; does not fall
+  bool is_waiting = false;  // something of it is queued for slots, and its own limit does not hold it back
+};
+
 }  // namespace fairlead

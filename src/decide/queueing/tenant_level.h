@@ -17,6 +17,13 @@
 // Starts ahead are given in turn: to the tenant that was given one longest ago. By virtual time, a tenant whose functions
 // start for long and hardly run would have all starts.
 //
+// Over the nodes of a cluster a tenant counts less or more by a factor that may change five times a second (decide/cluster/tenant_clocks.h). Its
+// weight is multiplied by the factor, and both are kept apart: neither a new share nor a new factor touches the other. Virtual time is
+// service over weight, so a tenant that is ahead of the others when its factor changes stays ahead by the same service, and so does what
+// its invocations in flight were charged.
+//
+// Example: A ran for 1 s at a factor of 0.001 and is 1,000 s ahead. Its factor is 1 again: it is 1 s ahead, not 1,000.
+//
 // Time, threads, determinism: as flow_queue.h.
 #pragma once
 
@@ -36,6 +43,9 @@ class TenantLevel {
 
   Row row_of(TenantId tenant);  // made if it is new, then the next one: 0, 1, 2, ...
   void set_share(Row row, const TenantShare& share);
+  // From now on the weight counts times `factor`. REQUIRES: above 0. Settle afterwards.
+  void set_factor(Row row, double factor);
+  TenantUse use(TenantId tenant) const;  // of one that is not there: nothing
 
   // To be called when the tenant or its flows changed.
   void settle(Row row, const FlowTable& flows);
@@ -67,6 +77,8 @@ class TenantLevel {
   struct Tenant {
     TenantId id;
     TenantShare share;
+    double factor = 1;   // of the weight
+    Duration served{0};  // of all its flows
     Duration virtual_time{0};
     Duration guessed{0};  // of it, for what is in flight
     std::size_t in_flight = 0;
@@ -86,10 +98,12 @@ class TenantLevel {
 
   struct Charge {
     Duration cost{0};
+    double factor = 1;  // at which it was charged
     bool is_seated = false;
   };
 
   static Duration cost(const Tenant& tenant, Duration service);
+  void begin_virtual_time_anew();
 
   std::vector<Tenant> tenants_;
   std::unordered_map<TenantId, Row> rows_;   // tenant 0 too

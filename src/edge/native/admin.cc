@@ -167,13 +167,17 @@ json function_status_json(const FunctionStatus& function) {
 }
 
 json tenant_json(const TenantStatus& tenant) {
+  json cluster;
+  if (tenant.over_cluster)
+    cluster = {{"factor", tenant.over_cluster->factor}, {"lead_seconds", tenant.over_cluster->lead_s}};
   return {{"name", tenant.name},
           {"weight", tenant.share.weight},
           {"max_in_flight", optional_json(tenant.share.max_concurrency)},
           {"functions", tenant.functions},
           {"queued", tenant.queued},
           {"in_flight", tenant.in_flight},
-          {"service_seconds", to_seconds(tenant.service)}};
+          {"service_seconds", to_seconds(tenant.service)},
+          {"cluster", std::move(cluster)}};
 }
 
 json events_json(const EventCounters& events) {

@@ -123,12 +123,15 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::create(boost::asio::io_context
   auto sync = FunctionSync::open(node, options.state_dir, options.peers.name);
   if (!sync) return fail(sync.error());
   cluster->brought_.functions = *std::move(sync);
+  cluster->brought_.tenants =
+      std::make_unique<ClusterTenants>(options.runs_nothing ? TenantPorts() : std::move(options.tenants));
   if (options.has_common_store) cluster->brought_.functions->stand_aside();
   ClusterNode* const self = cluster.get();
   auto peers = Peers::create(io, std::move(options.peers),
-                             {.load = [self] { return self->own_load(); },
+                             {.load = [self](std::uint64_t incarnation) { return self->own_load(incarnation); },
                               .functions = [self] { return self->brought_.functions->digest(); },
-                              .differs = [self](NodeId peer) { self->brought_.functions->pull(peer, nullptr); }});
+                              .differs = [self](NodeId peer) { self->brought_.functions->pull(peer, nullptr); },
+                              .advanced = [self] { self->brought_.tenants->advanced(self->peers_->view()); }});
   if (!peers) return fail(peers.error());
   cluster->peers_ = *std::move(peers);
   cluster->brought_.functions->connect(*cluster->peers_);
@@ -209,9 +212,10 @@ OwnLoad ClusterNode::count_load() {
   return load;
 }
 
-OwnLoad ClusterNode::own_load() {
+OwnLoad ClusterNode::own_load(std::uint64_t incarnation) {
   OwnLoad load = load_count_.now();
   load.is_draining = drains();
+  load.tenants = brought_.tenants->say(incarnation);
   return load;
 }
 
@@ -235,6 +239,7 @@ NodeStatus ClusterNode::status() {
   NodeStatus status = node_.status();
   status.draining = status.draining || is_draining();
   status.is_gateway = runs_nothing_;
+  brought_.tenants->show(peers_->view(), status.tenants);
   return status;
 }
 

@@ -20,6 +20,7 @@
 
 #include "edge/node_service.h"
 #include "net/http_server.h"
+#include "node/peers/cluster_tenants.h"
 #include "node/peers/function_sync.h"
 #include "node/peers/load_count.h"
 #include "node/peers/peer_objects.h"
@@ -33,6 +34,7 @@ struct ClusterOptions {
   bool runs_nothing = false;
   bool has_common_store = false;  // then functions come by that
   PeersOptions peers;
+  TenantPorts tenants = {};               // a gateway's are not asked
   ClusterObjectStore* objects = nullptr;  // the node's, which outlives it; null: objects stay where they are made
   Tracer* tracer = nullptr;               // outlives the node; null: no traces
 };
@@ -58,6 +60,7 @@ class ClusterNode final : public NodeService {
   struct Brought {
     std::unique_ptr<FunctionSync> functions;
     std::unique_ptr<PeerObjects> objects;  // null: they stay where they are made
+    std::unique_ptr<ClusterTenants> tenants;
   };
   const Brought& brought() const { return brought_; }
   const std::string& name() const { return peers_->name(); }
@@ -115,7 +118,7 @@ class ClusterNode final : public NodeService {
   ClusterNode(boost::asio::io_context& io, NodeService& node, bool runs_nothing);
   void tell_if_idle();
 
-  OwnLoad own_load();
+  OwnLoad own_load(std::uint64_t incarnation);
   OwnLoad count_load();
   void place(const std::shared_ptr<Forward>& call);
   void run_here(const std::shared_ptr<Forward>& call);

@@ -26,6 +26,13 @@ struct Place {
     if (!runs_nothing) node.node_status.gpus.push_back({.view = {.gpu = GpuId(1), .slots = 2}});
     ClusterOptions options{
         .state_dir = folder / "", .runs_nothing = runs_nothing, .peers = {.name = name, .key = std::move(key)}};
+    if (!runs_nothing) {
+      options.tenants = {.tenants = [this] { return tenants; },
+                         .set_factors =
+                             [this](const auto& news) {
+                               for (const auto& [tenant, factor] : news) factors[tenant] = factor;
+                             }};
+    }
     for (const std::string& peer : peers) options.peers.peers.push_back(net::parse_endpoint(peer).value());
     cluster = ClusterNode::create(io, node, std::move(options)).value();
     ASSERT_TRUE(router.add(peers_edge(*cluster)));
@@ -42,6 +49,8 @@ struct Place {
   std::string name, address;
   store::TestFolder folder;
   FakeNode node;
+  std::vector<OwnTenant> tenants;
+  std::map<std::string, double> factors;
   Router router{document_errors()};
   std::unique_ptr<ClusterNode> cluster;
   std::unique_ptr<net::HttpServer> server;
@@ -108,6 +117,28 @@ TEST_F(ClusterNodeTest, AFunctionOfOneIsAFunctionOfAllAndItsCallsGoToItsHome) {
   a_.cluster->delete_function("f", [&](const Status& status) { is_deleted = status.has_value(); });
   until([&] { return is_deleted; });
   EXPECT_FALSE(g_.node.functions.contains("f"));
+}
+
+// Whoever is served at two nodes counts less at both than one that is served at one.
+TEST_F(ClusterNodeTest, TenantsOfAllNodesAreWeighedTogetherAndShown) {
+  Place b{io_, "b"};
+  a_.node.node_status.tenants = {{.name = "both"}, {.name = "one"}};
+  a_.join({b.address});
+  b.join({a_.address});
+  const Instant begin = monotonic_now();
+  until([&] {
+    const double seconds = to_seconds(monotonic_now() - begin);  // a slot of two for each
+    a_.tenants = {{"both", 1, seconds, true}, {"one", 1, seconds, true}};
+    b.tenants = {{"both", 1, 2 * seconds, true}};
+    return a_.factors["one"] > 2 && b.factors["both"] > 0 && b.factors["both"] < 0.5;
+  });
+  EXPECT_LT(a_.factors["both"], 0.6);
+  const NodeStatus status = a_.cluster->status();
+  ASSERT_TRUE(status.tenants.at(0).over_cluster && status.tenants.at(1).over_cluster);
+  EXPECT_EQ(status.tenants[0].over_cluster->factor, a_.factors["both"]);
+  EXPECT_GT(status.tenants[0].over_cluster->lead_s, 0);
+  EXPECT_LT(status.tenants[1].over_cluster->lead_s, 0);
+  EXPECT_THAT(peer_metrics(*a_.cluster), HasSubstr("fairlead_peer_tenant_factor{tenant=\"one\"}"));
 }
 
 TEST_F(ClusterNodeTest, AnEventAndAnErrorComeBackAsWhatTheyAre) {

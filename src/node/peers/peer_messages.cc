@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "node/peers/fields.h"
@@ -23,13 +24,21 @@ constexpr std::array kKinds = {OutcomeKind::kSuccess, OutcomeKind::kFunctionErro
                                OutcomeKind::kRemoved, OutcomeKind::kShutdown,      OutcomeKind::kExpired};
 constexpr std::array kStarts = {StartKind::kDeviceWarm, StartKind::kHostWarm, StartKind::kCold};
 
-// Keys as bytes, the lowest first: the machines of a cluster may differ in their order.
+// Numbers as bytes, the lowest first: the machines of a cluster may differ in their order.
+void put(std::string& bytes, std::uint64_t number) {
+  for (int shift = 0; shift < 64; shift += 8) bytes += static_cast<char>(number >> shift & 0xff);
+}
+
+std::uint64_t get(std::string_view bytes) {
+  std::uint64_t number = 0;
+  for (std::size_t i = 0; i < 8; ++i) number |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << (i * 8);
+  return number;
+}
+
 std::string warm_bytes(const WarmFunctions& warm) {
   std::string bytes;
   bytes.reserve(warm.size() * 8);
-  for (const std::uint64_t key : warm) {
-    for (int shift = 0; shift < 64; shift += 8) bytes += static_cast<char>(key >> shift & 0xff);
-  }
+  for (const std::uint64_t key : warm) put(bytes, key);
   return bytes;
 }
 
@@ -38,11 +47,36 @@ Result<std::shared_ptr<const WarmFunctions>> warm_from(std::string_view bytes) {
     return fail(Errc::kInvalidArgument, "warm functions have {} bytes, they must be whole keys of 8, at most {}",
                 bytes.size(), kMostWarmFunctions * 8);
   }
-  auto warm = std::make_shared<WarmFunctions>(bytes.size() / 8);
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    (*warm)[i / 8] |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << (i % 8 * 8);
-  }
+  auto warm = std::make_shared<WarmFunctions>();
+  warm->reserve(bytes.size() / 8);
+  for (; !bytes.empty(); bytes.remove_prefix(8)) warm->push_back(get(bytes));
   return warm;
+}
+
+// Of each tenant: its key, its service in microseconds, and 1 where it waits.
+constexpr std::size_t kTenantBytes = 17;
+
+std::string tenant_bytes(const std::vector<TenantService>& tenants) {
+  std::string bytes;
+  bytes.reserve(tenants.size() * kTenantBytes);
+  for (const TenantService& tenant : tenants) {
+    put(bytes, tenant.tenant);
+    put(bytes, static_cast<std::uint64_t>(std::llround(tenant.seconds * 1e6)));
+    bytes += tenant.is_waiting ? '\1' : '\0';
+  }
+  return bytes;
+}
+
+Result<std::vector<TenantService>> tenants_from(std::string_view bytes) {
+  if (bytes.size() % kTenantBytes != 0 || bytes.size() / kTenantBytes > kMostTenantsSaid) {
+    return fail(Errc::kInvalidArgument, "tenants have {} bytes, they must be whole ones of {}, at most {}",
+                bytes.size(), kTenantBytes, kMostTenantsSaid * kTenantBytes);
+  }
+  std::vector<TenantService> tenants;
+  for (; !bytes.empty(); bytes.remove_prefix(kTenantBytes)) {
+    tenants.push_back({get(bytes), static_cast<double>(get(bytes.substr(8))) / 1e6, bytes[16] != '\0'});
+  }
+  return tenants;
 }
 
 // The first error of several reads.
@@ -111,6 +145,7 @@ std::string write_word(const PeerWord& word) {
       .number('k', word.known_incarnation)
       .flag('x', word.thinks_dead);
   if (word.node.warm) out.text('w', warm_bytes(*word.node.warm));
+  if (!word.node.tenants.empty()) out.text('s', tenant_bytes(word.node.tenants));
   return out.take();
 }
 
@@ -127,7 +162,8 @@ Result<PeerWord> read_word(std::string_view text) {
                          .tokens = read.number<double>('t'),
                          .backlog_s = read.number<double>('b'),
                          .is_draining = fields->flag('d'),
-                         .warm = nullptr},
+                         .warm = nullptr,
+                         .tenants = {}},
                 .functions = read.number<std::uint64_t>('f'),
                 .known_incarnation = read.number<std::uint64_t>('k'),
                 .thinks_dead = fields->flag('x')};
@@ -137,6 +173,9 @@ Result<PeerWord> read_word(std::string_view text) {
     if (!warm) return fail(warm.error());
     word.node.warm = *std::move(warm);
   }
+  auto tenants = tenants_from(fields->text('s'));
+  if (!tenants) return fail(tenants.error());
+  word.node.tenants = *std::move(tenants);
   if (Status valid = validate(word.node); !valid) return fail(valid.error());
   return word;
 }

@@ -69,6 +69,7 @@ std::vector<std::string> fairlead::fuzz_seeds() {
   word.node.name = "node-1";
   word.node.incarnation = word.node.number = 1;
   word.node.tokens = 2;
+  word.node.tenants = {{1, 0.5, true}, {2, 1e6, false}};
   PeerCall call;
   call.request.invocation.function = "f";
   call.tenant = "default";
@@ -86,8 +87,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (word) {
     require(std::isfinite(word->node.tokens) && word->node.tokens >= 0);
     require(std::isfinite(word->node.backlog_s) && word->node.backlog_s >= 0);
+    require(word->node.tenants.size() <= kMostTenantsSaid);
+    for (const TenantService& tenant : word->node.tenants) {
+      require(std::isfinite(tenant.seconds) && tenant.seconds >= 0 && tenant.seconds <= kMostServedSeconds);
+    }
     const auto again = read_word(write_word(*word));
     require(again && again->node.name == word->node.name && again->node.number == word->node.number);
+    require(again->node.tenants.size() == word->node.tenants.size());
   }
   const auto call = read_call(text, kNow);
   require_reason(call);

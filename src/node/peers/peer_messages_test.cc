@@ -45,7 +45,8 @@ TEST(PeerMessages, AWordComesBack) {
                                .tokens = 2.5,
                                .backlog_s = 0.125,
                                .is_draining = true,
-                               .warm = std::make_shared<WarmFunctions>(WarmFunctions{1, 0xfedcba9876543210})},
+                               .warm = std::make_shared<WarmFunctions>(WarmFunctions{1, 0xfedcba9876543210}),
+                               .tenants = {{3, 0.25, true}, {0xfedcba9876543210, 123'456.789, false}}},
                       .functions = ~std::uint64_t{0},
                       .known_incarnation = 3,
                       .thinks_dead = true};
@@ -57,6 +58,7 @@ TEST(PeerMessages, AWordComesBack) {
   EXPECT_EQ(read.node.backlog_s, 0.125);
   EXPECT_TRUE(read.node.is_draining);
   EXPECT_EQ(*read.node.warm, *word.node.warm);
+  EXPECT_EQ(read.node.tenants, word.node.tenants);
   EXPECT_EQ(read.functions, word.functions);
   EXPECT_EQ(read.known_incarnation, 3u);
   EXPECT_TRUE(read.thinks_dead);
@@ -69,6 +71,31 @@ TEST(PeerMessages, AWordIsBounded) {
   EXPECT_FALSE(read_word(write_word(word)));
   EXPECT_EQ(read_word(std::string(kMostWordBytes + 1, 'x')).error().code, Errc::kTooLarge);
   EXPECT_FALSE(read_word("n1:bw7:1234567"));
+}
+
+// Of an older node nothing is known of tenants; what a newer one says beyond what is known here is skipped.
+TEST(PeerMessages, AWordOfANodeOfAnotherVersionIsRead) {
+  const PeerWord word{.node = {.name = "b", .incarnation = 7, .number = 9, .tenants = {{3, 0.25, true}}}};
+  const std::string text = write_word(word), older = text.substr(0, text.find("s17:"));
+  EXPECT_TRUE(read_word(older).value().node.tenants.empty());
+  EXPECT_EQ(read_word(text + FieldWriter().text('Z', "news").take()).value().node.tenants, word.node.tenants);
+}
+
+TEST(PeerMessages, TenantsOfAWordAreBounded) {
+  PeerWord word{.node = {.name = "b"}};
+  for (std::uint64_t i = 0; i < kMostTenantsSaid; ++i)
+    word.node.tenants.push_back({~std::uint64_t{0} - kMostTenantsSaid + i, kMostServedSeconds, true});
+  word.node.warm = std::make_shared<WarmFunctions>(kMostWarmFunctions);
+  EXPECT_TRUE(read_word(write_word(word))) << "the most of all fits";
+  word.node.tenants.push_back({~std::uint64_t{0}, 0, false});
+  EXPECT_FALSE(read_word(write_word(word)));
+  const auto saying = [](const std::string& bytes) {
+    return read_word("n1:b" + FieldWriter().text('s', bytes).take());
+  };
+  EXPECT_FALSE(saying(std::string(16, 'x')));
+  EXPECT_FALSE(saying(std::string(17, '\xff'))) << "service of half a million years";
+  EXPECT_FALSE(saying(std::string(34, '\0'))) << "one tenant twice";
+  EXPECT_TRUE(saying(std::string(17, '\0')));
 }
 
 TEST(PeerMessages, ACallComesBackAndItsDeadlineIsWhatIsLeft) {

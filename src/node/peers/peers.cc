@@ -213,7 +213,8 @@ PeerWord Peers::word_for(NodeId node) {
                          .tokens = own_.tokens,
                          .backlog_s = own_.backlog_s,
                          .is_draining = own_.is_draining,
-                         .warm = own_.warm},
+                         .warm = own_.warm,
+                         .tenants = own_.tenants},
                 .functions = ports_.functions()};
   if (!node) return word;
   word.known_incarnation = view_.incarnation(node);
@@ -231,7 +232,7 @@ void Peers::announce() {
 
 bool Peers::tick() {
   const Instant now = monotonic_now();
-  own_ = ports_.load();
+  own_ = ports_.load(incarnation_);
   ++number_;
   view_.say(now, word_for({}).node);
   for (const NodeId node : view_.advance(now)) {
@@ -242,6 +243,7 @@ bool Peers::tick() {
     peer->calls->drop({Errc::kIo, fmt::format("node '{}' is silent and counts as dead", view_.name(node))});
     peer->objects->drop({Errc::kIo, fmt::format("node \'{}\' is silent and counts as dead", view_.name(node))});
   }
+  ports_.advanced();
   for (std::size_t i = 0; i < peers_.size(); ++i) {  // by index: one that answers may bring another
     if (asks(*peers_[i], now)) exchange(*peers_[i]);
   }
@@ -303,7 +305,10 @@ bool Peers::absorb(NodeId node, std::string_view text) {
   // It knows a later start of this node than this one is (a clock went back), or gave this one up.
   const bool is_behind =
       word->known_incarnation > incarnation_ || (word->thinks_dead && word->known_incarnation == incarnation_);
-  if (is_behind && word->known_incarnation < kMostNumber) incarnation_ = word->known_incarnation + 1;
+  if (is_behind && word->known_incarnation < kMostNumber) {
+    incarnation_ = word->known_incarnation + 1;
+    own_ = ports_.load(incarnation_);  // what was served under the former one is said no more
+  }
   return true;
 }
 

@@ -40,13 +40,15 @@ struct OwnLoad {
   double tokens = 0, backlog_s = 0;
   bool is_draining = false;
   std::shared_ptr<const WarmFunctions> warm;
+  std::vector<TenantService> tenants;  // served under the incarnation that it is asked for
 };
 
 struct PeersPorts {
-  std::function<OwnLoad()> load;
+  std::function<OwnLoad(std::uint64_t incarnation)> load;
   std::function<std::uint64_t()> functions;  // digest of what this node knows
   // A peer knows other functions than this node. Called each time it says so.
   std::function<void(NodeId peer)> differs;
+  std::function<void()> advanced;  // the view, by a gossip period
 };
 
 // Of one peer, for people.

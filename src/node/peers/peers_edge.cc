@@ -181,11 +181,16 @@ json cluster_json(ClusterNode& cluster) {
     }
     functions.push_back(std::move(one));
   }
+  json tenants = json::array();
+  for (const auto& [name, stands] : cluster.brought().tenants->views(view)) {
+    tenants.push_back({{"name", name}, {"factor", stands.factor}, {"lead_seconds", stands.lead_s}});
+  }
   const ClusterNode::Counters& calls = cluster.counters();
   return {{"name", cluster.name()},
           {"epoch", view.epoch()},
           {"bound_s_per_slot", view.bound_per_token()},
           {"members", std::move(members)},
+          {"tenants", std::move(tenants)},
           {"functions", std::move(functions)},
           {"functions_in_all", records.size()},
           {"calls",
@@ -197,6 +202,23 @@ json cluster_json(ClusterNode& cluster) {
             {"lost", calls.lost},
             {"unplaced", calls.unplaced}}},
           {"words_refused", cluster.peers().refused()}};
+}
+
+// Names of tenants are such as need no escape (model/tenant.h).
+std::string tenant_metrics(ClusterNode& cluster) {
+  const auto tenants = cluster.brought().tenants->views(cluster.peers().view());
+  if (tenants.empty()) return "";
+  std::string text =
+      "# HELP fairlead_peer_tenant_factor By which this node multiplies a tenant's weight, for what other nodes serve "
+      "it.\n# TYPE fairlead_peer_tenant_factor gauge\n";
+  for (const auto& [name, stands] : tenants)
+    text += fmt::format("fairlead_peer_tenant_factor{{tenant=\"{}\"}} {}\n", name, stands.factor);
+  text +=
+      "# HELP fairlead_peer_tenant_lead_seconds GPU seconds over weight that a tenant is ahead of the mean of those "
+      "that wait, over all nodes.\n# TYPE fairlead_peer_tenant_lead_seconds gauge\n";
+  for (const auto& [name, stands] : tenants)
+    text += fmt::format("fairlead_peer_tenant_lead_seconds{{tenant=\"{}\"}} {}\n", name, stands.lead_s);
+  return text;
 }
 
 }  // namespace
@@ -263,6 +285,7 @@ std::string peer_metrics(ClusterNode& cluster) {
   text += fmt::format("fairlead_peer_received_total {}\n", cluster.counters().received);
   family("fairlead_peer_functions_pulled_total", "counter", "Functions taken over from peers.");
   text += fmt::format("fairlead_peer_functions_pulled_total {}\n", cluster.brought().functions->counters().pulled);
+  text += tenant_metrics(cluster);
   if (const PeerObjects* const objects = cluster.brought().objects.get()) {
     family("fairlead_peer_objects_copied_total", "counter", "Objects of peers that were copied to this node.");
     text += fmt::format("fairlead_peer_objects_copied_total {}\n", objects->counters().copies);

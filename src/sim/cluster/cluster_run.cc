@@ -165,10 +165,10 @@ void ClusterRun::exchange_tenants(Instant now) {
   gaps_.observe(now, std::move(served), waits);
   if (!options_.has_tenant_clocks) return;
   clocks_.advance();
-  std::vector<double> weights(tenants());
-  for (std::size_t t = 0; t < tenants(); ++t) weights[t] = clocks_.factor(t);
+  std::vector<double> factors(tenants());
+  for (std::size_t t = 0; t < tenants(); ++t) factors[t] = clocks_.factor(t);
   for (const Node& node : nodes_) {
-    if (node.run) node.run->set_tenant_weights(weights);
+    if (node.run) node.run->set_tenant_factors(factors);
   }
 }
 

@@ -96,10 +96,9 @@ std::vector<ClusterCall> NodeRun::open_calls() const {
   return calls;
 }
 
-void NodeRun::set_tenant_weights(const std::vector<double>& weights) {
+void NodeRun::set_tenant_factors(const std::vector<double>& factors) {
   Tuning tuning;
-  for (std::size_t i = 0; i < weights.size(); ++i)
-    tuning.tenants.emplace_back(TenantId(i), TenantShare{.weight = weights[i]});
+  for (std::size_t i = 0; i < factors.size(); ++i) tuning.tenant_factors.emplace_back(TenantId(i), factors[i]);
   node_.apply([&](Actions& out) { node_.core().retune(clock_.now(), tuning, out); });
 }
 

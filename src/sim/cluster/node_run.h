@@ -53,7 +53,7 @@ class NodeRun final : private ClockParty, private InstanceModel {
 
   void send(Instant at, const ClusterCall& call);  // REQUIRES: at >= where the clock stands
   void run_until(Instant end) { clock_.run_until(end); }
-  void set_tenant_weights(const std::vector<double>& weights);
+  void set_tenant_factors(const std::vector<double>& factors);
 
   // Since they were taken last, in the order in which they came.
   std::vector<ClusterAnswer> take_answers() { return std::exchange(answers_, {}); }
