@@ -133,7 +133,7 @@ std::string pipelines_text(const json& status) {
   }
   const std::string cut = text(child(status, "slice_cuts"), "last");
   if (!cut.empty()) why += fmt::format("slices cut anew: {}\n", cut);
-  return table.empty() ? "" : table.text() + why;
+  return (table.empty() ? "" : table.text()) + why;
 }
 
 std::string starts_text(const json& function) {

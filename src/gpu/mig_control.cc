@@ -67,7 +67,7 @@ struct MigControl::Library {
   Result<std::vector<MigLayout::Instance>> instances_of(nvmlDevice_t gpu,
                                                         const std::vector<MigLayout::Profile>& profiles) const;
   Status fill(nvmlGpuInstance_t handle, const std::string& what) const;
-  Result<MigPiece> end(nvmlDevice_t gpu, unsigned id, const std::string& expected) const;
+  Result<MigPiece> end(nvmlDevice_t gpu, unsigned id, const MigEnd* expected) const;
   Result<unsigned> make(nvmlDevice_t gpu, const MigPiece& piece) const;
   template <typename Visit>
   void visit_slices(nvmlDevice_t gpu, Visit visit) const;
@@ -181,24 +181,26 @@ Status MigControl::Library::fill(nvmlGpuInstance_t handle, const std::string& wh
   return check(computes.make(handle, widest->id, &made), "a compute instance of " + what);
 }
 
-// How it can be made again. On an error it is there as it was. `expected`: the UUID of its compute instance; "": whatever it is.
-Result<MigPiece> MigControl::Library::end(nvmlDevice_t gpu, unsigned id, const std::string& expected) const {
+// How it can be made again. On an error it is there as it was. `expected`: what it must be; null: whatever it is.
+Result<MigPiece> MigControl::Library::end(nvmlDevice_t gpu, unsigned id, const MigEnd* expected) const {
   const std::string what = fmt::format("GPU instance {}", id);
   nvmlGpuInstance_t handle = nullptr;
   nvmlGpuInstanceInfo_t info{};
   if (Status s = check(instances.by_id(gpu, id, &handle), what); !s) return fail(s.error());
   if (Status s = check(instances.info(handle, &info), what); !s) return fail(s.error());
   std::vector<unsigned> found;
-  bool is_expected = expected.empty();
+  bool is_expected = expected == nullptr;
   visit_slices(gpu, [&](nvmlDevice_t slice, unsigned of) {
     unsigned number = 0;
     if (of != id || slices.compute(slice, &number) != NVML_SUCCESS) return;
     found.push_back(number);
     std::array<char, NVML_DEVICE_NAME_V2_BUFFER_SIZE> text{};
     if (gpus.uuid(slice, text.data(), text.size()) == NVML_SUCCESS)
-      is_expected = is_expected || expected == text.data();
+      is_expected = is_expected || expected->uuid == text.data();
   });
-  if (!is_expected) return fail(Errc::kConflict, "{} is another one by now than {}", what, expected);
+  is_expected = is_expected && (expected == nullptr || (info.profileId == expected->profile &&
+                                                        static_cast<int>(info.placement.start) == expected->start));
+  if (!is_expected) return fail(Errc::kConflict, "{} is another one by now than {}", what, expected->uuid);
   if (found.size() > 1) {
     return fail(Errc::kConflict, "{} has {} compute instances, and is left as it is", what, found.size());
   }
@@ -258,16 +260,14 @@ Result<std::vector<MigLayout>> MigControl::layouts() const {
     const std::string what = fmt::format("GPU {}", index);
     nvmlDevice_t gpu = nullptr;
     unsigned current = 0, pending = 0;
-    if (Status s = library_->check(library_->gpus.by_index(index, &gpu), what); !s) return fail(s.error());
+    if (!library_->check(library_->gpus.by_index(index, &gpu), what)) continue;
     const bool has_mig = library_->gpus.mode(gpu, &current, &pending) == NVML_SUCCESS;
     if (!has_mig || current != NVML_DEVICE_MIG_ENABLE || pending != current) continue;
     std::array<char, NVML_DEVICE_NAME_V2_BUFFER_SIZE> text{};
-    if (Status s = library_->check(library_->gpus.uuid(gpu, text.data(), text.size()), "UUID of " + what); !s) {
-      return fail(s.error());
-    }
+    if (!library_->check(library_->gpus.uuid(gpu, text.data(), text.size()), "UUID of " + what)) continue;
     MigLayout layout{.gpu_uuid = text.data(), .profiles = library_->profiles_of(gpu), .instances = {}};
     auto instances = library_->instances_of(gpu, layout.profiles);
-    if (!instances) return fail(instances.error());
+    if (!instances) continue;
     layout.instances = *std::move(instances);
     all.push_back(std::move(layout));
   }
@@ -282,7 +282,7 @@ Status MigControl::cut(const std::string& gpu_uuid, const std::vector<MigEnd>& d
   std::vector<unsigned> made;
   std::optional<Error> failed;
   for (const MigEnd& one : destroy) {
-    auto piece = library_->end(gpu, one.id, one.uuid);
+    auto piece = library_->end(gpu, one.id, &one);
     if (!piece) failed = piece.error();
     if (failed) break;
     ended.push_back(*piece);
@@ -296,7 +296,7 @@ Status MigControl::cut(const std::string& gpu_uuid, const std::vector<MigEnd>& d
   if (!failed) return {};
   std::vector<std::string> lost;
   for (const unsigned id : made) {
-    if (auto undone = library_->end(gpu, id, ""); !undone) lost.push_back(undone.error().message);
+    if (auto undone = library_->end(gpu, id, nullptr); !undone) lost.push_back(undone.error().message);
   }
   for (const MigPiece& piece : ended) {
     if (auto again = library_->make(gpu, piece); !again) lost.push_back(again.error().message);

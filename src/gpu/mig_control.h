@@ -37,10 +37,13 @@ struct MigLayout {
   std::vector<Instance> instances;
 };
 
-// To end: a GPU instance with one compute instance. Ids are used again, so the UUID says that it is the one that was meant.
+// To end: a GPU instance with one compute instance. Ids are used again, and so are UUIDs on some drivers: all of it says that it is the one
+// that was meant.
 struct MigEnd {
   unsigned id = 0;
-  std::string uuid;  // of its compute instance
+  unsigned profile = 0;  // its id
+  int start = 0;         // memory slice
+  std::string uuid;      // of its compute instance
 };
 
 struct MigPiece {        // to be made: a GPU instance with one compute instance that takes all of it
@@ -56,7 +59,7 @@ class MigControl {
   MigControl(const MigControl&) = delete;
   MigControl& operator=(const MigControl&) = delete;
 
-  // Of the GPUs that are in MIG mode.
+  // Of the GPUs that are in MIG mode; those that do not answer are left out.
   Result<std::vector<MigLayout>> layouts() const;
   // These instances go, then these are made. On an error what was there before is made again; the message says what failed, and what could
   // not be made again.

@@ -61,9 +61,10 @@ std::string slices(const MigControl& control) {
 MigEnd at(const MigControl& control, int start) {
   const MigLayout layout = control.layouts().value().at(0);
   for (const MigLayout::Instance& one : layout.instances) {
-    if (one.start == start) return {.id = one.id, .uuid = one.uuids.at(0)};
+    if (one.start != start) continue;
+    return {.id = one.id, .profile = layout.profiles[one.profile].id, .start = start, .uuid = one.uuids.at(0)};
   }
-  return {.id = 999, .uuid = ""};
+  return {.id = 999};
 }
 
 int failures = 0;
@@ -93,10 +94,13 @@ void cuts_and_undoes(const std::string& folder) {
       control->cut(empty.gpu_uuid, {at(*control, 4)}, {piece(empty, "1g.10gb", 4), piece(empty, "3g.40gb", 4)});
   expect(!over, "4 to 7 are not free");
   expect(slices(*control) == "4g.40gb@0 2g.20gb@4 1g.10gb@6 ", slices(*control));
-  expect(!control->cut(empty.gpu_uuid, {{77, "MIG-77"}}, {}), "no such instance");
+  expect(!control->cut(empty.gpu_uuid, {{.id = 77, .uuid = "MIG-77"}}, {}), "no such instance");
   MigEnd other = at(*control, 4);
   other.uuid = at(*control, 6).uuid;
   expect(!control->cut(empty.gpu_uuid, {other}, {}), "its id is another instance's by now");
+  other = at(*control, 4);
+  other.profile = piece(empty, "1g.20gb", 4).profile;
+  expect(!control->cut(empty.gpu_uuid, {other}, {}), "it is of another profile by now");
   expect(slices(*control) == "4g.40gb@0 2g.20gb@4 1g.10gb@6 ", slices(*control));
   expect(!control->cut("GPU-of-nobody", {}, {}), "no such GPU");
   // Of two, the second is in use.

@@ -11,14 +11,17 @@ bool are_digits(std::string_view text) {
   return !text.empty() && text.size() <= kMostDigits && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// "3g", "3g.40gb", "1g.10gb+me"
+// "3g", "3g.40gb", "1g.10gb+me", "1g.12gb-me"
 bool is_profile(std::string_view text) {
   if (text.size() < 2 || text[0] < '1' || text[0] > '9' || text[1] != 'g') return false;
   text.remove_prefix(2);
   if (text.empty()) return true;
   if (text[0] != '.') return false;
-  text = text.substr(1, text.find('+') - 1);
-  return text.ends_with("gb") && are_digits(text.substr(0, text.size() - 2));
+  const std::size_t more = std::min(text.find_first_of("+-"), text.size());
+  const std::string_view memory = text.substr(1, more - 1), kind = text.substr(more);
+  const bool is_kind = kind.empty() || (kind.size() > 1 && kind.find_first_not_of("abcdefghijklmnopqrstuvwxyz.", 1) ==
+                                                               std::string_view::npos);
+  return is_kind && memory.ends_with("gb") && are_digits(memory.substr(0, memory.size() - 2));
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 // One that is missing once may only be in the middle of a change (a GPU whose MIG mode is switched, slices that are made), so it is
 // gone when it is missing twice running. One that comes back after that is new: what it held is lost.
 //
+// A slice that is made anew where another was may have its UUID: with another profile, place or size it is another device, at once.
+//
 // Example: listed A; A B; A B; B; B: B appears as device 2 at the second look, A is gone at the fifth.
 //
 // Pure. Threads: not thread-safe.
@@ -29,7 +31,9 @@ class DeviceList {
     Change change;
     for (Known& known : known_) {
       const auto is_it = [&](const Device& device) { return device.uuid == known.device.uuid; };
-      known.missing = std::any_of(listed.begin(), listed.end(), is_it) ? 0 : known.missing + 1;
+      const auto there = std::find_if(listed.begin(), listed.end(), is_it);
+      const bool is_another = there != listed.end() && !is_same(*there, known.device);
+      known.missing = is_another ? kMissing : there != listed.end() ? 0 : known.missing + 1;
       if (known.missing >= kMissing) change.went.push_back(known.device.id);
     }
     std::erase_if(known_, [](const Known& known) { return known.missing >= kMissing; });
@@ -45,6 +49,8 @@ class DeviceList {
 
  private:
   static constexpr int kMissing = 2;
+
+  static bool is_same(const Device& a, const Device& b) { return a.slice == b.slice && a.memory == b.memory; }
 
   struct Known {
     Device device;

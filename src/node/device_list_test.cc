@@ -50,5 +50,19 @@ TEST_F(DeviceListTest, OneThatComesBackIsAnother) {
   EXPECT_THAT(look({"a"}), ElementsAre("+2:a"));
 }
 
+TEST(DeviceList, ASliceOfAnotherProfileUnderTheSameUuidIsAnotherDevice) {
+  DeviceList list;
+  Device slice{.name = "A100", .uuid = "MIG-1", .gpu_uuid = "GPU-1", .memory = gib(40)};
+  slice.slice = Slice{.profile = "3g.40gb", .start = 0, .size = 4};
+  const auto first = list.look({slice}).appeared.at(0).id;
+  EXPECT_TRUE(list.look({slice}).appeared.empty());
+  slice.slice->profile = "4g.40gb";
+  const auto change = list.look({slice});
+  ASSERT_EQ(change.went.size(), 1u);
+  EXPECT_EQ(change.went[0], first);
+  ASSERT_EQ(change.appeared.size(), 1u);
+  EXPECT_NE(change.appeared[0].id, first);
+}
+
 }  // namespace
 }  // namespace fairlead

@@ -62,7 +62,7 @@ FlowSpec flow_spec(const RegisteredFunction& function, Tenants& tenants) {
   spec.timeout = std::chrono::seconds(record.config.timeout_seconds);
   if (record.reserved_concurrency) spec.max_concurrency = static_cast<std::size_t>(*record.reserved_concurrency);
   spec.expected_memory = gpu->share.memory.value_or(Bytes(0));
-  spec.mig_profile = gpu->mig_profile;
+  if (!function.is_pipeline()) spec.mig_profile = gpu->mig_profile;  // it chooses its slices itself
   spec.tenant = tenants.id_of(gpu->tenant);
   if (gpu->objective_ms) spec.objective = std::chrono::milliseconds(*gpu->objective_ms);
   return spec;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "decide/pipeline/planner.h"
+#include "model/mig_tag.h"
 
 namespace fairlead {
 namespace {
@@ -116,6 +117,18 @@ Result<PipelinePlacement> placed_by(std::string_view planner, const Dag& dag, st
 }
 
 }  // namespace
+
+bool leaves_enough(const std::vector<Device>& before, const std::vector<Device>& after,
+                   const std::vector<DeviceNeed>& others) {
+  const auto any_holds = [](const std::vector<Device>& devices, const DeviceNeed& need) {
+    return std::any_of(devices.begin(), devices.end(), [&](const Device& one) {
+      return is_of_profile(profile_of(one), need.mig_profile) && need.memory <= one.memory;
+    });
+  };
+  if (!others.empty() && after.empty()) return false;
+  return std::all_of(others.begin(), others.end(),
+                     [&](const DeviceNeed& need) { return any_holds(after, need) || !any_holds(before, need); });
+}
 
 std::string slice_type(const Device& device) {
   if (!device.slice) return "7g";

@@ -27,6 +27,15 @@ struct PipelinePlacement {
   std::vector<Device> slices() const;  // of its stages, those that have one
 };
 
+// What a function that is no pipeline needs of a device.
+struct DeviceNeed {
+  Bytes memory{0};
+  std::string mig_profile;  // model/mig_tag.h; "": any device
+};
+// Whether each of `others` that had a device that holds it has one afterwards, and one is left at all where there are others.
+bool leaves_enough(const std::vector<Device>& before, const std::vector<Device>& after,
+                   const std::vector<DeviceNeed>& others);
+
 std::string slice_type(const Device& device);  // "2g" of "2g.20gb"; a whole GPU is "7g"
 int compute_slices(const PipelinePlacement& placement);
 

@@ -26,8 +26,13 @@ std::vector<Device> PipelineSlices::free() const {
   for (const InstanceView& instance : driver_.core().instances()) {
     if (instance.seated) busy.insert(instance.gpu);  // it was promised its place
   }
+  std::set<std::string> promised;  // also where the instance in the seat is not there
+  for (const auto& [name, function] : functions_.all()) {
+    if (!function.is_pipeline()) promised.insert(function.record.seats.begin(), function.record.seats.end());
+  }
   std::erase_if(all, [&](const Device& device) {
-    return held_.contains(device.id) || busy.contains(device.id) || device.is_slice() != has_slices;
+    return held_.contains(device.id) || promised.contains(device.uuid) || busy.contains(device.id) ||
+           device.is_slice() != has_slices;
   });
   return all;
 }
@@ -45,17 +50,25 @@ bool PipelineSlices::are_gone(const PipelinePlacement& placement) const {
   });
 }
 
-bool PipelineSlices::leaves_one(const PipelinePlacement& placement) const {
-  const bool are_others = std::any_of(functions_.all().begin(), functions_.all().end(),
-                                      [](const auto& entry) { return !entry.second.is_pipeline(); });
-  if (!are_others) return true;
-  const std::vector<Device> all = devices_.all();
-  return std::any_of(all.begin(), all.end(), [&](const Device& device) {
-    const auto is_it = [&](const PipelinePlacement::Stage& stage) {
-      return stage.device.id == device.id;
-    };  // none's is 0
-    return !held_.contains(device.id) && std::none_of(placement.stages.begin(), placement.stages.end(), is_it);
+std::vector<DeviceNeed> PipelineSlices::needs_of_others() const {
+  std::vector<DeviceNeed> needs;
+  for (const auto* const functions : {&functions_.all(), &functions_.versions()}) {
+    for (const auto& [name, function] : *functions) {
+      if (function.is_pipeline()) continue;
+      const GpuSettings settings = gpu_settings(function.record.config).value_or(GpuSettings());
+      needs.push_back({.memory = settings.share.memory.value_or(Bytes(0)), .mig_profile = settings.mig_profile});
+    }
+  }
+  return needs;
+}
+
+bool PipelineSlices::leaves_enough_to_others(const PipelinePlacement& placement) const {
+  const std::vector<Device> before = unheld(), taken = placement.slices();
+  std::vector<Device> after = before;
+  std::erase_if(after, [&](const Device& device) {
+    return std::any_of(taken.begin(), taken.end(), [&](const Device& one) { return one.id == device.id; });
   });
+  return leaves_enough(before, after, needs_of_others());
 }
 
 // On all that is free; or, where that leaves nothing to others, without one of them, the first first.
@@ -64,12 +77,12 @@ Result<PipelinePlacement> PipelineSlices::plan(const Dag& dag, const std::vector
   std::copy_if(leaving.begin(), leaving.end(), std::back_inserter(free_now),
                [this](const Device& one) { return held_.contains(one.id) && !next_.contains(one.id); });
   auto best = place_pipeline(dag, free_now);
-  if (!best || leaves_one(*best)) return best;
+  if (!best || leaves_enough_to_others(*best)) return best;
   for (const Device& left : free_now) {
     std::vector<Device> rest = free_now;
     std::erase_if(rest, [&](const Device& one) { return one.id == left.id; });
     auto placed = place_pipeline(dag, rest);
-    if (!placed) continue;
+    if (!placed || !leaves_enough_to_others(*placed)) continue;
     placed->why += fmt::format("; {} is left to other functions", slice_type(left));
     return placed;
   }
@@ -78,7 +91,7 @@ Result<PipelinePlacement> PipelineSlices::plan(const Dag& dag, const std::vector
 
 std::optional<PipelinePlacement> PipelineSlices::plan_whole(const Dag& dag, Duration at_most) const {
   auto whole = place_whole(dag, free(), at_most);
-  if (!whole || !leaves_one(*whole)) return std::nullopt;
+  if (!whole || !leaves_enough_to_others(*whole)) return std::nullopt;
   return *std::move(whole);
 }
 

@@ -55,6 +55,7 @@ class PipelineSlices {
   std::vector<Device> free() const;
   std::vector<Device> unheld() const;  // whatever runs there
   bool are_gone(const PipelinePlacement& placement) const;
+  std::vector<DeviceNeed> needs_of_others() const;  // of functions and versions that are no pipelines
   // Why the first of them that cannot be used any more cannot: it is gone, or does not answer. "": all can.
   std::string lost(const PipelinePlacement& placement) const;
   void give_share(InstanceSpec& spec, GpuId gpu) const { devices_.give_share(spec, gpu, Share()); }
@@ -65,7 +66,7 @@ class PipelineSlices {
   bool others_wait(Instant now);
 
  private:
-  bool leaves_one(const PipelinePlacement& placement) const;
+  bool leaves_enough_to_others(const PipelinePlacement& placement) const;
 
   CoreDriver& driver_;
   const Functions& functions_;

@@ -113,7 +113,15 @@ Pipelines::Pipelines(boost::asio::io_context& io, PipelinesOptions options, Core
       functions_(functions),
       events_(std::move(events)),
       slices_(driver, functions),
-      cutter_(io, options_.cutter, slices_, functions, [this] { slices_.look_soon(); }),
+      cutter_(io, options_.cutter, slices_,
+              {.look_soon = [this] { slices_.look_soon(); },
+               .still_wants =
+                   [this](const std::string& name, const PipelineProgram* program) {
+                     return std::any_of(groups_.begin(), groups_.end(), [&](const auto& entry) {
+                       const Group& group = entry.second;
+                       return group.name == name && group.program.get() == program && !group.current && !is_away(group);
+                     });
+                   }}),
       worker_(io) {}
 
 void Pipelines::connect(PipelineSlices::Devices devices) {
@@ -212,6 +220,7 @@ void Pipelines::meet(Group& group, const RegisteredFunction& function) {
   group.starts = group.moving = StartAttempts(options_.starts);
   group.keep = KeepAlive(options_.keep);
   group.used = group.measured = monotonic_now();
+  group.lacks_since.reset();
   group.keep.on_request(group.used);
 }
 
@@ -279,6 +288,7 @@ void Pipelines::evict(Group& group) {
   const Instant now = monotonic_now();
   retire(group);
   group.lacking.clear();
+  group.lacks_since.reset();
   if (group.keep.on_evicted(now) == KeepAliveState::kExclusiveHot) group.keep.on_lost(now, true);
   if (!group.waiting.empty()) group.keep.on_request(now);
 }

@@ -90,6 +90,10 @@ Status Shares::admit(FunctionRecord& record, bool is_kernel_task) {
     return {};
   }
   if (is_known && (known->second.asked == asked || (known->second.asked.is_scaled && asked.is_scaled))) {
+    if (known->second.asked.mig_profile != asked.mig_profile) {
+      if (Status there = check_profile(asked); !there) return there;
+    }
+    known->second.asked.mig_profile = asked.mig_profile;
     record.seats = known->second.last;
     return {};
   }

@@ -14,12 +14,17 @@ namespace {
 constexpr double kLateWorth = 0.1;                   // of an answer after the objective, beside one in time
 constexpr std::uint64_t kFirstPlanned = 1ULL << 62;  // ids of slices that are not there yet
 
-// Profiles with '+' stay where they are, and none is made.
+// With media engines or graphics (+me, +gfx), or without (-me): the driver has a word on those that is not in its placements.
+bool is_plain_profile(const std::string& name) {
+  return name.find_first_of("+-") == std::string::npos;
+}
+
+// Those that are not plain stay where they are, and none is made.
 MigGeometry geometry_of(const MigLayout& layout) {
   MigGeometry geometry{
       .gpu = layout.gpu_uuid, .compute_slices = 1, .memory_slices = 1, .profiles = std::vector<MigProfile>()};
   for (const MigLayout::Profile& one : layout.profiles) {
-    const bool is_plain = one.name.find('+') == std::string::npos;
+    const bool is_plain = is_plain_profile(one.name);
     geometry.compute_slices = std::max(geometry.compute_slices, one.compute);
     for (const int start : one.starts)
       geometry.memory_slices = std::max(geometry.memory_slices, start + one.memory_slices);
@@ -36,14 +41,6 @@ const Device* find_device(const std::vector<Device>& devices, const std::string&
   return found == devices.end() ? nullptr : &*found;
 }
 
-bool holds(const Device& device, const DeviceNeed& need) {
-  return is_of_profile(profile_of(device), need.mig_profile) && need.memory <= device.memory;
-}
-
-bool any_holds(const std::vector<Device>& devices, const DeviceNeed& need) {
-  return std::any_of(devices.begin(), devices.end(), [&](const Device& one) { return holds(one, need); });
-}
-
 // One GPU, and what is there beside it.
 class GpuCut {
  public:
@@ -51,16 +48,14 @@ class GpuCut {
       : question_(question), layout_(layout), geometry_(geometry_of(layout)) {
     for (const MigLayout::Instance& one : layout.instances) {
       const MigPlacement placement{.profile = one.profile, .start = one.start};
-      const Device* const device = one.uuids.size() == 1 ? find_device(question.idle, one.uuids[0]) : nullptr;
-      slices_.push_back({.placement = placement, .is_idle = device != nullptr});
-      devices_.push_back(device);
+      devices_.push_back(may_go(one));
+      slices_.push_back({.placement = placement, .is_idle = devices_.back() != nullptr});
     }
-    const auto stays = [&](const Device& one) { return one.gpu_uuid != layout.gpu_uuid; };
-    std::copy_if(question.idle.begin(), question.idle.end(), std::back_inserter(idle_elsewhere_), stays);
-    const auto is_cut = [&](const Device& one) {
-      return !stays(one) && find_device(question.idle, one.uuid) != nullptr;
+    const auto goes = [&](const Device& one) {
+      return std::any_of(devices_.begin(), devices_.end(), [&](const Device* d) { return d && d->id == one.id; });
     };
-    std::remove_copy_if(question.devices.begin(), question.devices.end(), std::back_inserter(left_), is_cut);
+    std::remove_copy_if(question.idle.begin(), question.idle.end(), std::back_inserter(idle_elsewhere_), goes);
+    std::remove_copy_if(question.devices.begin(), question.devices.end(), std::back_inserter(left_), goes);
   }
 
   std::optional<SliceCut> plan() {
@@ -80,7 +75,11 @@ class GpuCut {
     for (std::size_t i = 0; i < slices_.size(); ++i) {
       if (!slices_[i].is_idle) --counts[slices_[i].placement.profile];
       if (std::find(set->begin(), set->end(), slices_[i].placement) != set->end()) continue;
-      cut.destroy.push_back({layout_.instances[i].id, layout_.instances[i].uuids.front()});
+      const MigLayout::Instance& ended = layout_.instances[i];
+      cut.destroy.push_back({.id = ended.id,
+                             .profile = layout_.profiles[ended.profile].id,
+                             .start = ended.start,
+                             .uuid = ended.uuids.front()});
       cut.devices.push_back(*devices_[i]);
       gone.push_back(layout_.profiles[slices_[i].placement.profile].name);
     }
@@ -93,6 +92,13 @@ class GpuCut {
   double rate() const { return rate_; }  // after plan()
 
  private:
+  // One compute instance that takes all of it, and it is idle.
+  const Device* may_go(const MigLayout::Instance& one) const {
+    const std::string& name = layout_.profiles[one.profile].name;
+    if (!is_plain_profile(name) || one.uuids.size() != 1) return nullptr;
+    const Device* const device = find_device(question_.idle, one.uuids[0]);
+    return device != nullptr && profile_of(*device) == name ? device : nullptr;
+  }
   bool is_there(const MigPlacement& one) const {
     return std::any_of(slices_.begin(), slices_.end(), [&](const MigSlice& slice) { return slice.placement == one; });
   }
@@ -126,10 +132,7 @@ class GpuCut {
     std::erase_if(left, [used = placed->slices()](const Device& one) {
       return std::any_of(used.begin(), used.end(), [&](const Device& taken) { return taken.id == one.id; });
     });
-    const bool takes_the_last = std::any_of(question_.others.begin(), question_.others.end(), [&](const auto& need) {
-      return any_holds(question_.devices, need) && !any_holds(left, need);
-    });
-    if (takes_the_last) return 0;
+    if (!leaves_enough(question_.devices, left, question_.others)) return 0;
     const Duration objective = question_.dag.objective;
     const bool is_late = objective > Duration(0) && placed->latency > objective;
     return placed->rate_per_s * (is_late ? kLateWorth : 1);

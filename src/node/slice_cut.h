@@ -17,14 +17,9 @@
 #include "decide/pipeline/mig_geometry.h"
 #include "gpu/mig_control.h"
 #include "model/device.h"
+#include "node/pipeline_placement.h"
 
 namespace fairlead {
-
-// What a function that is no pipeline needs of a device.
-struct DeviceNeed {
-  Bytes memory{0};
-  std::string mig_profile;  // model/mig_tag.h; "": any device
-};
 
 struct SliceCut {
   std::string gpu_uuid;

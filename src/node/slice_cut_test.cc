@@ -1,5 +1,5 @@
 // Which slices are cut anew for a pipeline. Planted and caught: busy slices cut; a slice of several compute instances cut; the last device of
-// another function taken; slices that could stay, made anew; profiles with media engines made; a late plan preferred to one in time.
+// another function taken; slices that could stay, made anew; profiles with media engines made.
 #include "node/slice_cut.h"
 
 #include <gmock/gmock.h>
@@ -124,7 +124,7 @@ TEST_F(SliceCutTest, AnotherFunctionKeepsADeviceThatHoldsIt) {
   others_ = {{.memory = gib(1), .mig_profile = ""}};
   EXPECT_FALSE(plan(one(gib(60)))) << "nothing would be left";
   others_ = {{.memory = gib(100), .mig_profile = ""}};
-  EXPECT_TRUE(plan(one(gib(60)))) << "it has no device before either";
+  EXPECT_FALSE(plan(one(gib(60)))) << "it gets a smaller one for itself, which would go";
 }
 
 TEST_F(SliceCutTest, AnotherFunctionKeepsTheProfileThatItAsksFor) {
@@ -145,9 +145,10 @@ TEST_F(SliceCutTest, ProfilesWithMediaEnginesAreNeitherMadeNorCut) {
   const auto cut = plan(one(gib(15)));
   ASSERT_TRUE(cut);
   for (const std::string& name : made(*cut)) EXPECT_THAT(name, testing::Not(HasSubstr("+me")));
+  for (const MigEnd& one : cut->destroy) EXPECT_NE(one.id, 1u);
 }
 
-TEST_F(SliceCutTest, InTimeIsWorthMoreThanOften) {
+TEST_F(SliceCutTest, WhatIsLateEitherWayIsNotCutFor) {
   slice("4g.40gb", 0, true);
   slice("3g.40gb", 4, false);
   Dag dag = one(gib(30));

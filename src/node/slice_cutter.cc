@@ -24,45 +24,55 @@ std::string_view name_of(SliceCutter::State state) {
   return "unknown";
 }
 
-SliceCutter::SliceCutter(boost::asio::io_context& io, SliceCutterOptions options, PipelineSlices& slices,
-                         const Functions& functions, std::function<void()> look_soon)
-    : options_(std::move(options)),
-      slices_(slices),
-      functions_(functions),
-      look_soon_(std::move(look_soon)),
-      worker_(io) {
+SliceCutter::SliceCutter(boost::asio::io_context& io, SliceCutterOptions options, PipelineSlices& slices, Ports ports)
+    : options_(std::move(options)), slices_(slices), ports_(std::move(ports)), worker_(io) {
   done_.is_on = static_cast<bool>(options_.driver.layouts);
 }
 
+// The plans are made on the worker: there may be hundreds of layouts.
 void SliceCutter::want(const RegisteredFunction& pipeline, Duration waited) {
   if (!options_.driver.layouts || state_ != State::kIdle || options_.clock() < not_before_ ||
       waited < options_.patience)
     return;
   state_ = State::kReads;
   wish_ = {.pipeline = pipeline.record.name, .program = pipeline.kernel_task->pipeline};
-  worker_.run([layouts = options_.driver.layouts] { return layouts(); },
-              life_.guarded([this](const Result<std::vector<MigLayout>>& read) { decide(read); }));
+  ResliceTerms terms = options_.terms;
+  terms.takes = std::max(terms.takes, std::min(takes_, terms.horizon / 2));
+  worker_.run(
+      [layouts = options_.driver.layouts, program = wish_.program, devices = slices_.unheld(), idle = slices_.free(),
+       others = slices_.needs_of_others(), terms]() -> Result<std::optional<SliceCut>> {
+        const auto read = layouts();
+        if (!read) return fail(read.error());
+        return plan_cut({.dag = program->dag,
+                         .layouts = *read,
+                         .devices = devices,
+                         .idle = idle,
+                         .others = others,
+                         .terms = terms});
+      },
+      life_.guarded([this](const Result<std::optional<SliceCut>>& planned) { decide(planned); }));
 }
 
-// Everything else may have changed while the driver was asked; what is free is looked at here.
-void SliceCutter::decide(const Result<std::vector<MigLayout>>& layouts) {
+bool SliceCutter::is_wanted() const {
+  return ports_.still_wants(wish_.pipeline, wish_.program.get());
+}
+
+// Much may have changed while the driver was asked.
+void SliceCutter::decide(const Result<std::optional<SliceCut>>& planned) {
   state_ = State::kIdle;
-  if (!layouts) {
-    spdlog::error("GPUs are not cut anew: {}", layouts.error().message);
-    done_.last = layouts.error().message;
+  if (!planned) {
+    spdlog::error("GPUs are not cut anew: {}", planned.error().message);
+    done_.last = planned.error().message;
     ++done_.failed;
     return rest(true);
   }
-  ResliceTerms terms = options_.terms;
-  terms.takes = std::max(terms.takes, takes_);
-  const auto planned = plan_cut({.dag = wish_.program->dag,
-                                 .layouts = *layouts,
-                                 .devices = slices_.unheld(),
-                                 .idle = slices_.free(),
-                                 .others = needs_of_others(),
-                                 .terms = terms});
-  if (!planned) return rest(false);
-  cut_ = *planned;
+  if (!*planned) return rest(false);
+  cut_ = **planned;
+  const std::vector<Device> free = slices_.free();
+  const bool are_free = std::all_of(cut_.devices.begin(), cut_.devices.end(), [&](const Device& device) {
+    return std::any_of(free.begin(), free.end(), [&](const Device& one) { return one.id == device.id; });
+  });
+  if (!are_free || !is_wanted()) return;
   spdlog::info("GPU {} is cut anew for pipeline {}: {}", cut_.gpu_uuid, wish_.pipeline, cut_.why);
   state_ = State::kEmpties;
   since_ = options_.clock();
@@ -72,17 +82,20 @@ void SliceCutter::decide(const Result<std::vector<MigLayout>>& layouts) {
 void SliceCutter::tick() {
   if (state_ == State::kSettles) return settle();
   if (state_ != State::kEmpties) return;
-  if (slices_.are_empty(kHolder, placement())) return cut();
-  const std::string lost = slices_.lost(placement());
-  if (lost.empty() && options_.clock() - since_ < options_.empty_limit) return;
-  done_.last = lost.empty() ? fmt::format("{}: not done, what ran there had not ended after {:.3g} s", cut_.why,
-                                          to_seconds(options_.empty_limit))
-                            : fmt::format("{}: not done, {}", cut_.why, lost);
+  std::string why = slices_.lost(placement());
+  if (why.empty() && !is_wanted()) why = "the pipeline does not wait any more";
+  if (why.empty() && slices_.are_empty(kHolder, placement())) return cut();
+  const bool is_late = options_.clock() - since_ >= options_.empty_limit;
+  if (why.empty() && is_late) {
+    why = fmt::format("what ran there had not ended after {:.3g} s", to_seconds(options_.empty_limit));
+  }
+  if (why.empty()) return;
+  done_.last = fmt::format("{}: not done, {}", cut_.why, why);
   spdlog::warn("GPU {}: {}", cut_.gpu_uuid, done_.last);
   ++done_.failed;
   slices_.give_back(kHolder, placement());
   state_ = State::kIdle;
-  rest(true);
+  rest(is_late);
 }
 
 void SliceCutter::cut() {
@@ -94,7 +107,7 @@ void SliceCutter::cut() {
 
 void SliceCutter::on_cut(const Status& done) {
   const Instant now = options_.clock();
-  takes_ = std::max(takes_, now - since_);
+  if (done) takes_ = now - since_;
   done_.last = done ? fmt::format("{} in {:.2f} s, for {}", cut_.why, to_seconds(now - since_), wish_.pipeline)
                     : fmt::format("{}: not done, {}", cut_.why, done.error().message);
   ++(done ? done_.cuts : done_.failed);
@@ -103,12 +116,13 @@ void SliceCutter::on_cut(const Status& done) {
   is_done_ = done.has_value();
   state_ = State::kSettles;
   since_ = now;
-  look_soon_();
+  ports_.look_soon();
 }
 
 // Old slices are found gone, and new ones found, by whoever watches devices. Of a cut that was undone some may be there as they were, and
 // nobody can tell which: they come back after a while.
 void SliceCutter::settle() {
+  ports_.look_soon();
   const Duration limit = is_done_ ? kSeenGone : kSeenAnew;
   if (!(is_done_ && slices_.are_gone(placement())) && options_.clock() - since_ < limit) return;
   slices_.give_back(kHolder, placement());
@@ -119,16 +133,6 @@ void SliceCutter::settle() {
 void SliceCutter::rest(bool failed) {
   rests_ = !failed ? Duration(0) : rests_ == Duration(0) ? options_.rest : std::min(options_.most_rest, 2 * rests_);
   not_before_ = options_.clock() + (failed ? rests_ : options_.rest);
-}
-
-std::vector<DeviceNeed> SliceCutter::needs_of_others() const {
-  std::vector<DeviceNeed> needs;
-  for (const auto& [name, function] : functions_.all()) {
-    if (function.is_pipeline()) continue;
-    const GpuSettings settings = gpu_settings(function.record.config).value_or(GpuSettings());
-    needs.push_back({.memory = settings.share.memory.value_or(Bytes(0)), .mig_profile = settings.mig_profile});
-  }
-  return needs;
 }
 
 PipelinePlacement SliceCutter::placement() const {

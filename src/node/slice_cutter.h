@@ -54,9 +54,12 @@ class SliceCutter {
   enum class State { kIdle, kReads, kEmpties, kCuts, kSettles };
   static constexpr PipelineSlices::Holder kHolder = ~PipelineSlices::Holder{0};  // it, of slices that it has
 
-  // `look_soon`: slices were made or ended.
-  SliceCutter(boost::asio::io_context& io, SliceCutterOptions options, PipelineSlices& slices,
-              const Functions& functions, std::function<void()> look_soon);
+  struct Ports {
+    std::function<void()> look_soon;  // slices were made or ended
+    // Whether that pipeline, of that program, waits for slices still.
+    std::function<bool(const std::string&, const PipelineProgram*)> still_wants;
+  };
+  SliceCutter(boost::asio::io_context& io, SliceCutterOptions options, PipelineSlices& slices, Ports ports);
 
   // The pipeline fits on nothing that is free, since so long. No effect while it is busy, or rests.
   void want(const RegisteredFunction& pipeline, Duration waited);
@@ -72,18 +75,17 @@ class SliceCutter {
     std::string pipeline;
     std::shared_ptr<const PipelineProgram> program;
   };
-  void decide(const Result<std::vector<MigLayout>>& layouts);
+  void decide(const Result<std::optional<SliceCut>>& planned);
+  bool is_wanted() const;
   void cut();
   void on_cut(const Status& done);
   void settle();
   void rest(bool failed);
-  std::vector<DeviceNeed> needs_of_others() const;
   PipelinePlacement placement() const;
 
   const SliceCutterOptions options_;
   PipelineSlices& slices_;
-  const Functions& functions_;
-  const std::function<void()> look_soon_;
+  const Ports ports_;
   State state_ = State::kIdle;
   Wish wish_;
   SliceCut cut_;
@@ -91,7 +93,7 @@ class SliceCutter {
   bool is_done_ = false;  // the cut, of kSettles
   Instant not_before_{};  // the next attempt
   Duration rests_{0};     // after the last failure; 0: it was none
-  Duration takes_{0};     // the longest cut so far
+  Duration takes_{0};     // the last cut that was done
   SliceCutStatus done_;
   Lifetime life_;
   Worker worker_;  // last: its jobs are done first
