@@ -112,7 +112,7 @@ struct FunctionStatus {
 // How a tenant of a node stands in its cluster.
 struct TenantOverCluster {
   double factor = 1;  // by which the node multiplies its weight
-  double lead_s = 0;  // GPU seconds over weight, before the mean of those that wait anywhere
+  double lead_s = 0;  // GPU seconds over weight, before the median of those that wait here
 };
 
 struct TenantStatus {
@@ -181,7 +181,7 @@ struct PipelineStatus {
   };
   std::string function;
   std::string
-      state;  // "no slices", "waits for its slices", "starts", "runs", "moves", "backs off", "broken", "warm", "cold"
+      state;  // "no slices", "waits for its slices", "starts", "runs", "moves", "backs off", "broken", "warm", "cold", "waits for its turn"
   std::string why;  // of the plan, or what is lacking
   std::vector<Stage> stages;
   std::size_t in_flight = 0, waiting = 0,

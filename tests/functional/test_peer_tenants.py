@@ -71,7 +71,7 @@ def test_who_waits_on_one_node_is_served_as_much_as_who_waits_on_two(make_cluste
         factors = {one["name"]: one["cluster"]["factor"] for one in cluster.nodes["a"].status()["tenants"]}
         shown = subprocess.run([BUILD / "bin/fairlead", "--endpoint", cluster.nodes["a"].endpoint, "cluster", "status"], check=True,
                                capture_output=True, text=True).stdout
-        metrics = cluster.nodes["b"].call("GET", "/metrics")[2].decode()
+        metrics = cluster.nodes["a"].call("GET", "/metrics")[2].decode()
     assert given[("narrow", "b")] < 0.1 * given[("narrow", "a")], f"calls were given to another node than their home: {given}"
     wide = given[("wide", "a")] + given[("wide", "b")]
     # Each node for itself: half of one node beside one and a half, 0.33.

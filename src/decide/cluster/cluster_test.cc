@@ -262,110 +262,235 @@ LoadReport served(NodeId node, std::uint64_t number, std::vector<TenantService> 
   return {.node = node, .incarnation = 1, .number = number, .tokens = 2, .tenants = std::move(tenants)};
 }
 
-TEST(TenantClocks, WhoWasServedMoreCountsLessOnEveryNode) {
-  TenantClocks clocks({.half_lead = seconds(4)});  // 2 tokens, 2 tenants: 4 s halve
-  Instant now{seconds(1)};
-  clocks.report(now, served(NodeId(1), 1, {{1, 0, true}, {2, 0, true}}));
-  now += seconds(4);
-  clocks.report(now, served(NodeId(1), 2, {{1, 8, true}, {2, 0, true}}));
-  clocks.advance();
-  EXPECT_DOUBLE_EQ(clocks.lead_s(1), 4);
-  EXPECT_DOUBLE_EQ(clocks.factor(1), 0.5);
-  EXPECT_DOUBLE_EQ(clocks.factor(2), 2);
+// Of a cluster in which all that wait somewhere wait everywhere, unless a test says who waits where.
+class TenantClocksTest : public testing::Test {
+ protected:
+  void begin(const TenantClockSettings& settings) { clocks_ = TenantClocks(settings); }
+  void pass(Duration time) { now_ += time; }
+  void say(NodeId node, std::vector<TenantService> tenants) {
+    clocks_.report(now_, served(node, ++number_, std::move(tenants)));
+  }
+  void advance() { clocks_.advance(now_); }
+  double lead(std::uint64_t tenant, const TenantKeys& among = {}) const {
+    return clocks_.lead_s(tenant, clocks_.middle_s(among));
+  }
+  double factor(std::uint64_t tenant, const TenantKeys& among = {}) const {
+    return clocks_.factor(tenant, clocks_.middle_s(among));
+  }
+
+  static constexpr Duration kForEver = std::chrono::hours(24 * 365);
+  TenantClocks clocks_{{.half_lead = seconds(4), .memory = kForEver}};  // 2 tokens, 2 tenants: 4 s halve
+  Instant now_{seconds(1)};
+  std::uint64_t number_ = 0;
+};
+
+TEST_F(TenantClocksTest, WhoWasServedMoreCountsLess) {
+  say(NodeId(1), {{1, 0, true}, {2, 0, true}});
+  advance();
+  pass(seconds(4));
+  say(NodeId(1), {{1, 8, true}, {2, 0, true}});
+  advance();
+  EXPECT_NEAR(lead(1), 4, 1e-5);
+  EXPECT_NEAR(factor(1), 0.5, 1e-5);
+  EXPECT_NEAR(factor(2), 2, 1e-5);
 }
 
-TEST(TenantClocks, IdlenessEarnsNothing) {
-  TenantClocks clocks({});
-  Instant now{seconds(1)};
-  clocks.report(now, served(NodeId(1), 1, {{1, 0, true}, {2, 0, false}}));
-  now += seconds(100);
-  clocks.report(now, served(NodeId(1), 2, {{1, 200, true}, {2, 0, false}}));
-  clocks.advance();
-  clocks.report(now, served(NodeId(1), 3, {{1, 200, true}, {2, 0, true}}));
-  clocks.advance();
-  EXPECT_DOUBLE_EQ(clocks.lead_s(2), 0);
+TEST_F(TenantClocksTest, IdlenessEarnsNothing) {
+  say(NodeId(1), {{1, 0, true}, {2, 0, false}});
+  advance();
+  pass(seconds(100));
+  say(NodeId(1), {{1, 200, true}, {2, 0, false}});
+  advance();
+  say(NodeId(1), {{1, 200, true}, {2, 0, true}});
+  advance();
+  EXPECT_DOUBLE_EQ(lead(2), 0);
 }
 
-TEST(TenantClocks, AWordAddsNoMoreThanTheNodeCanServe) {
-  TenantClocks clocks({.slack = 1.5});
-  Instant now{seconds(1)};
-  clocks.report(now, served(NodeId(1), 1, {{1, 0, true}, {2, 0, true}}));
-  now += seconds(1);
-  clocks.report(now, served(NodeId(1), 2, {{1, 1e12, true}, {2, std::numeric_limits<double>::quiet_NaN(), true}}));
-  clocks.advance();
-  EXPECT_DOUBLE_EQ(clocks.lead_s(1), 1.5);  // 2 tokens x 1 s x 1.5, before a mean of half of that
-  now += seconds(1);
-  clocks.report(now, served(NodeId(1), 3, {{1, 5, true}, {2, 0, true}}));  // it fell
-  clocks.advance();
-  EXPECT_DOUBLE_EQ(clocks.lead_s(1), 1.5);
+TEST_F(TenantClocksTest, ServiceThatNobodyWaitedForCostsNothing) {
+  say(NodeId(1), {{1, 0, false}, {2, 0, false}});
+  advance();
+  for (int i = 1; i < 100; ++i) {
+    pass(seconds(1));
+    say(NodeId(1), {{1, 2.0 * i, false}, {2, 0, false}});
+    advance();
+  }
+  pass(seconds(1));
+  say(NodeId(1), {{1, 200, true}, {2, 0, true}});  // both begin to wait within one period
+  advance();
+  EXPECT_DOUBLE_EQ(factor(1), 1);
+  EXPECT_DOUBLE_EQ(factor(2), 1);
+}
+
+// Tenant 9 waits on a node of its own that serves nothing; 1, 2 and 3 are no less fair to each other for it.
+TEST_F(TenantClocksTest, WhoCannotBeServedElsewhereTouchesNobodyHere) {
+  begin({.half_lead = seconds(1)});
+  double of_1 = 0, of_2 = 0;
+  for (int i = 0; i < 1000; ++i) {
+    pass(seconds(1));
+    say(NodeId(1), {{1, of_1, true}, {2, of_2, true}, {3, of_2, true}});
+    say(NodeId(2), {{9, 0, true}});
+    advance();
+    of_1 += i == 998 ? 1.2 : 0.6;
+    of_2 += 0.6;
+  }
+  const TenantKeys here{1, 2, 3};
+  EXPECT_NEAR(lead(1, here), 0.6, 0.02);
+  EXPECT_NEAR(factor(1, here), std::exp2(-0.6), 0.01) << "4 tokens, 4 tenants: a half_lead is 1 s";
+  EXPECT_NEAR(factor(2, here), 1, 1e-9);
+  EXPECT_GT(lead(1, {9}), 20);
+}
+
+TEST_F(TenantClocksTest, ALeadIsForgotten) {
+  begin({.half_lead = seconds(1), .memory = seconds(60)});
+  double of_1 = 0;
+  for (int i = 0; i < 3600; ++i, pass(seconds(1)), of_1 += 2) {
+    say(NodeId(1), {{1, of_1, true}, {2, 0, true}});  // who knows why 2 is not served; it is no debt of an hour
+    advance();
+  }
+  EXPECT_NEAR(lead(1) - lead(2), 2 * 60, 2);
+  say(NodeId(1), {{1, of_1, true}, {2, 0, true}});
+  advance();
+  for (int i = 0; i < 600; ++i) {
+    pass(milliseconds(200));
+    say(NodeId(1), {{1, of_1, true}, {2, 0, true}});
+    advance();
+  }
+  EXPECT_NEAR(lead(1) - lead(2), 120 / std::exp(2), 1) << "two minutes later, whatever the period";
+}
+
+TEST_F(TenantClocksTest, WhoWaitsNowhereLeadsByNothing) {
+  say(NodeId(1), {{1, 0, true}, {2, 0, true}});
+  advance();
+  pass(seconds(4));
+  say(NodeId(1), {{1, 8, false}, {2, 0, true}});
+  advance();
+  EXPECT_EQ(lead(1), 0);
+  EXPECT_EQ(factor(1), 1);
+  say(NodeId(1), {{1, 8, true}, {2, 0, true}});
+  advance();
+  EXPECT_NEAR(lead(1) - lead(2), 8, 1e-5) << "it was served while 2 waited";
+}
+
+TEST_F(TenantClocksTest, AWordAddsNoMoreThanTheNodeCanServe) {
+  say(NodeId(1), {{1, 0, true}, {2, 0, true}});
+  advance();
+  pass(seconds(1));
+  say(NodeId(1), {{1, 1e12, true}, {2, std::numeric_limits<double>::quiet_NaN(), true}});
+  advance();
+  EXPECT_NEAR(lead(1), 1.5, 1e-5);  // 2 tokens x 1 s x 1.5, before a middle of half of that
+  pass(seconds(1));
+  say(NodeId(1), {{1, 5, true}, {2, 0, true}});  // it fell
+  advance();
+  EXPECT_NEAR(lead(1), 1.5, 1e-5);
+}
+
+TEST_F(TenantClocksTest, WhatANodeClaimsInOneWordIsBelievedOfAllItsTenantsAlike) {
+  say(NodeId(1), {{1, 0, true}, {2, 0, true}, {3, 0, true}});
+  advance();
+  pass(seconds(1));
+  say(NodeId(1), {{1, 4, true}, {2, 4, true}, {3, 0, true}});  // 8 of the 3 that it could serve
+  advance();
+  EXPECT_NEAR(lead(1) - lead(3), 1.5, 1e-5);
+  EXPECT_NEAR(lead(2) - lead(3), 1.5, 1e-5);
 }
 
 // A call of 8 s on a node of 2 tokens is said when it ends.
-TEST(TenantClocks, ALongCallIsBelievedAsItCouldHaveBeenServed) {
-  TenantClocks clocks({.slack = 1.5});
-  Instant now{seconds(1)};
-  clocks.report(now, served(NodeId(1), 1, {{1, 0, true}, {2, 0, true}}));
-  for (const double lead : {1.5, 3.0, 4.0, 4.0}) {
-    now += seconds(1);
-    clocks.report(now, served(NodeId(1), 2, {{1, 8, true}, {2, 0, true}}));
-    clocks.advance();
-    EXPECT_DOUBLE_EQ(clocks.lead_s(1), lead);
+TEST_F(TenantClocksTest, ALongCallIsBelievedAsItCouldHaveBeenServed) {
+  say(NodeId(1), {{1, 0, true}, {2, 0, true}});
+  advance();
+  for (const double expected : {1.5, 3.0, 4.0, 4.0}) {
+    pass(seconds(1));
+    say(NodeId(1), {{1, 8, true}, {2, 0, true}});
+    advance();
+    EXPECT_NEAR(lead(1), expected, 1e-5);
   }
 }
 
-TEST(TenantClocks, WhoHadAloneWhatNobodyWaitedForIsNotKeptWaitingAsLong) {
-  TenantClocks clocks({.half_lead = seconds(1), .most_lead = seconds(10)});
-  Instant now{seconds(1)};
-  double of_1 = 0;
-  for (std::uint64_t number = 1; number < 1000; ++number, now += seconds(1)) {
-    // Tenant 1 alone on one node, tenant 2 alone on another that it shares with much else of its own.
-    clocks.report(now, served(NodeId(1), number, {{1, of_1 += 2, true}}));
-    clocks.report(now, served(NodeId(2), number, {{2, 1, true}}));
-    clocks.advance();
+TEST_F(TenantClocksTest, WhatIsClaimedBeyondAMinuteOfTheNodeIsNotOwed) {
+  begin({.memory = kForEver, .most_owed = seconds(10)});
+  say(NodeId(1), {{1, 0, true}, {2, 0, true}});
+  advance();
+  for (int i = 0; i < 1000; ++i) {
+    pass(seconds(1));
+    say(NodeId(1), {{1, 1e6, true}, {2, 0, true}});
+    advance();
   }
-  EXPECT_NEAR(clocks.lead_s(1), 10, 1e-9) << "4 tokens, 2 tenants: 20 s before the least, 10 s before the mean";
-  EXPECT_NEAR(clocks.lead_s(2), -10, 1e-9);
+  EXPECT_NEAR(lead(1) - lead(2), 20, 0.01) << "2 tokens for 10 s";
+}
+
+// A node of more tenants than a word has room for names one of them late: what it was served before is nobody's to judge.
+TEST_F(TenantClocksTest, WhoIsNamedLateIsNotChargedItsPast) {
+  std::vector<TenantService> full;
+  for (std::uint64_t i = 0; i < kMostTenantsSaid; ++i) full.push_back({100 + i, 0, true});
+  say(NodeId(1), full);
+  advance();
+  pass(seconds(1000));
+  full[0] = {7, 1000, true};
+  say(NodeId(1), full);
+  advance();
+  EXPECT_EQ(lead(7), 0);
+  pass(seconds(1));
+  full[0].seconds += 1;
+  say(NodeId(1), full);
+  advance();
+  EXPECT_NEAR(lead(7), 1, 1e-4);
+}
+
+// Nor is one whom a gateway forgot, as a node had named too many.
+TEST_F(TenantClocksTest, TenantsThatCameLastAreHeardThoughManyWereNamedBefore) {
+  for (std::uint64_t name = 100; name < 5100; name += 50) {
+    std::vector<TenantService> word;
+    for (std::uint64_t i = 0; i < 50; ++i) word.push_back({name + i, 5, false});
+    pass(seconds(1000));
+    say(NodeId(1), std::move(word));
+    advance();
+  }
+  const auto both = [&](double of_100, double of_1) {
+    pass(seconds(10));
+    say(NodeId(1), {{1, of_1, true}, {100, of_100, true}});
+    advance();
+  };
+  both(500, 0);
+  EXPECT_EQ(lead(100), 0) << "served before, when it was not named";
+  both(504, 0);
+  EXPECT_NEAR(lead(100) - lead(1), 4, 1e-4);
 }
 
 // What a node with the cluster's key can say at worst.
-TEST(TenantClocks, ALiarFillsNoMemoryAndLeavesFactorsInTheirBounds) {
-  TenantClocks clocks({});
+TEST_F(TenantClocksTest, ALiarFillsNoMemoryAndLeavesFactorsInTheirBounds) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
-  Instant now{seconds(1)};
-  clocks.set_weight(1, 2);
+  clocks_.set_weight(1, 2);
   for (std::uint64_t number = 1; number < 20; ++number) {
-    now += milliseconds(200);
+    pass(milliseconds(200));
     std::vector<TenantService> lie{{1, 1e300, true}, {2, nan, true}, {3, infinity, true}, {4, -5, true}};
     for (std::uint64_t i = 0; i < 10'000; ++i) lie.push_back({number * 100'000 + i, 1e300 / double(number), true});
     LoadReport report = served(NodeId(2), number, std::move(lie));
     if (number % 2 == 0) report.tokens = nan;
-    clocks.report(now, report);
-    clocks.report(now, served(NodeId(1), number, {{1, double(number), true}, {5, double(number), true}}));
-    clocks.advance();
+    clocks_.report(now_, report);
+    say(NodeId(1), {{1, double(number), true}, {5, double(number), true}});
+    advance();
     for (const std::uint64_t tenant : {1, 2, 3, 4, 5, 100'001}) {
-      ASSERT_TRUE(std::isfinite(clocks.lead_s(tenant))) << tenant;
-      ASSERT_GE(clocks.factor(tenant), 1.0 / 1024);
-      ASSERT_LE(clocks.factor(tenant), 1024);
+      ASSERT_TRUE(std::isfinite(lead(tenant))) << tenant;
+      ASSERT_GE(factor(tenant), 1.0 / 1024);
+      ASSERT_LE(factor(tenant), 1024);
     }
   }
-  EXPECT_EQ(clocks.factor(100'000 * 19 + 9'999), 1) << "of 10,000 names of one node, 1,000 are kept";
+  EXPECT_EQ(factor(100'000 * 19 + 9'999), 1) << "of 10,000 names of one node, 1,000 are kept";
 }
 
-TEST(TenantClocks, AnIncarnationBeginsAtNothingAndADeadNodeWaitsForNobody) {
-  TenantClocks clocks({.half_lead = seconds(4)});
-  Instant now{seconds(1)};
-  clocks.report(now, served(NodeId(1), 1, {{1, 50, true}, {2, 0, true}}));  // its past is not judged
-  clocks.advance();
-  EXPECT_DOUBLE_EQ(clocks.lead_s(1), 0);
-  now += seconds(10);
+TEST_F(TenantClocksTest, AnIncarnationBeginsAtNothingAndADeadNodeWaitsForNobody) {
+  say(NodeId(1), {{1, 50, true}, {2, 0, true}});  // its past is not judged
+  advance();
+  EXPECT_DOUBLE_EQ(lead(1), 0);
+  pass(seconds(10));
   LoadReport again = served(NodeId(1), 1, {{1, 8, true}, {2, 0, true}});
   again.incarnation = 2;
-  clocks.report(now, again);
-  clocks.advance();
-  EXPECT_DOUBLE_EQ(clocks.lead_s(1), 4);
-  clocks.forget(NodeId(1));
-  clocks.advance();
-  EXPECT_EQ(clocks.factor(1), 1);
+  clocks_.report(now_, again);
+  advance();
+  EXPECT_NEAR(lead(1), 4, 1e-4);
+  clocks_.forget(NodeId(1));
+  advance();
+  EXPECT_EQ(factor(1), 1);
 }
 
 }  // namespace

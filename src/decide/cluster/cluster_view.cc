@@ -142,7 +142,7 @@ std::vector<NodeId> ClusterView::advance(Instant now) {
     loads_.forget(node);
     clocks_.forget(node);
   }
-  clocks_.advance();
+  clocks_.advance(now);
   loads_.settle(now, [this](NodeId node) { return members_.takes_calls(node); });
   return changed;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -19,10 +20,12 @@ inline constexpr std::uint32_t kLoadReportVersion = 1;  // of this format; a gat
 // Functions that have an instance on the node, started or starting: keys, ascending.
 using WarmFunctions = std::vector<std::uint64_t>;
 
+inline constexpr std::size_t kMostTenantsSaid = 64;  // in one report
+
 struct TenantService {
   std::uint64_t tenant = 0;  // by a key that all nodes share
   double seconds = 0;        // GPU service since the incarnation began; it does not fall
-  bool is_waiting = false;   // something of it is queued there
+  bool is_waiting = false;   // something of it is queued there, and could run if others did not
   bool operator==(const TenantService&) const = default;
 };
 

@@ -2,7 +2,8 @@
 //
 //   served, waiting ──say──> the node's word ──> TenantClocks of every node ──changed──> factors that are new here
 //
-// What is said is bounded: kMostTenantsSaid tenants, those that wait first, then those that were served most. A node that others thought
+// What is said is bounded: kMostTenantsSaid tenants. Those that wait come first: half of the room is for those of them that were served most, half for
+// those that were served least, since the middle ones need no factor. Then come those that were served most. A node that others thought
 // dead goes on under a higher incarnation, and what was served before that is not said again.
 //
 // A factor is news where it differs by more than kNewsworthy: the core looks at all its work after each.
@@ -20,14 +21,13 @@
 
 namespace fairlead {
 
-inline constexpr std::size_t kMostTenantsSaid = 64;  // in one word
-inline constexpr double kNewsworthy = 0.01;          // of a factor
+inline constexpr double kNewsworthy = 0.01;  // of a factor
 
 struct OwnTenant {
   std::string name;
   double weight = 1;        // here, without the cluster's factor
   double served_s = 0;      // GPU seconds since the node began; it does not fall
-  bool is_waiting = false;  // something of it is queued here
+  bool is_waiting = false;  // TenantUse
 };
 
 using TenantFactors = std::vector<std::pair<std::string, double>>;  // by name
@@ -41,6 +41,8 @@ class OwnTenants {
 
   // The factor that was last told; 1 of those who are not there.
   double factor(const std::string& tenant) const;
+  // The middle of those that waited here at the last say().
+  double middle_s(const TenantClocks& clocks) const { return clocks.middle_s(waiting_); }
 
  private:
   struct Known {
@@ -51,6 +53,7 @@ class OwnTenants {
     double factor = 1;
   };
   std::map<std::string, Known> tenants_;
+  TenantKeys waiting_;  // here
   std::uint64_t incarnation_ = 0;
 };
 

@@ -34,6 +34,20 @@ TEST(OwnTenants, SayWhoWaitsFirstThenWhoWasServedMost) {
   EXPECT_FALSE(says("t4") || says("t9936"));
 }
 
+TEST(OwnTenants, SayOfManyThatWaitTheLeastServedAndTheMost) {
+  OwnTenants own;
+  std::vector<OwnTenant> all;
+  for (int i = 0; i < 1000; ++i)
+    all.push_back({.name = "t" + std::to_string(i), .served_s = 1.0 * i, .is_waiting = true});
+  const auto said = own.say(1, all);
+  ASSERT_THAT(said, SizeIs(kMostTenantsSaid));
+  std::vector<double> served;
+  for (const TenantService& one : said) served.push_back(one.seconds);
+  std::sort(served.begin(), served.end());
+  EXPECT_THAT(served, testing::AllOf(testing::Contains(0), testing::Contains(31), testing::Contains(968),
+                                     testing::Contains(999)));
+}
+
 TEST(OwnTenants, SayUnderAHigherIncarnationWhatWasServedSince) {
   OwnTenants own;
   const std::uint64_t key = tenant_key("a");
@@ -50,10 +64,10 @@ class OwnFactors : public testing::Test {
     a_ += a;
     b_ += b;
     clocks_.report(now_, word(1, own_.say(1, {{"a", weight_of_a, a_, true}, {"b", 1, b_, true}})));
-    clocks_.advance();
+    clocks_.advance(now_);
     return own_.changed(clocks_);
   }
-  TenantClocks clocks_{{.half_lead = 4s}};
+  TenantClocks clocks_{{.half_lead = 4s, .memory = 24h}};
   OwnTenants own_;
   Instant now_{};
   double a_ = 0, b_ = 0;

@@ -50,8 +50,9 @@ struct TenantShare {
 
 // What a tenant was given by the node, for those who compare nodes.
 struct TenantUse {
-  Duration served{0};       // charged to it, in GPU time and not divided by its weight; does not fall
-  bool is_waiting = false;  // something of it is queued for slots, and its own limit does not hold it back
+  Duration served{0};  // charged to it, in GPU time and not divided by its weight; does not fall
+  // Something of it is queued that others hold back: not its limit, its functions' reserved concurrency, seats, or a start.
+  bool is_waiting = false;
 };
 
 }  // namespace fairlead

@@ -1,6 +1,7 @@
 #include "decide/queueing/tenant_level.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -46,7 +47,7 @@ void TenantLevel::set_factor(Row row, double factor) {
 TenantUse TenantLevel::use(TenantId tenant) const {
   const auto found = rows_.find(tenant);
   if (found == rows_.end()) return {};
-  return {.served = tenants_[found->second].served, .is_waiting = least_served_.contains(found->second)};
+  return {.served = tenants_[found->second].served, .is_waiting = tenants_[found->second].waits_for_others};
 }
 
 void TenantLevel::begin(Row row, InvocationId invocation, std::optional<Duration> expected) {
@@ -77,6 +78,8 @@ void TenantLevel::end(Row row, InvocationId invocation, Duration service) {
   if (charged->is_seated) --tenant.seated;
   charged_.erase(invocation);
   --tenant.in_flight;
+  // Guesses that were scaled to and fro leave a remainder.
+  if (tenant.in_flight == 0) tenant.virtual_time -= std::exchange(tenant.guessed, Duration(0));
 }
 
 void TenantLevel::charge_start(Row row, Duration took) {
@@ -98,6 +101,7 @@ Duration TenantLevel::cost(const Tenant& tenant, Duration service) {
 void TenantLevel::settle(Row row, const FlowTable& flows) {
   Tenant& tenant = tenants_[row];
   const bool waits = flows.queued_for_slots() > 0 && !is_at_limit(row);
+  tenant.waits_for_others = waits && flows.contends();
   const bool contends = waits && (flows.contends() || tenant.in_flight > tenant.seated);
   if (contends && !contending_.contains(row)) tenant.virtual_time = std::max(tenant.virtual_time, global_);
   const ByVirtualTime key{tenant.virtual_time, tenant.id};

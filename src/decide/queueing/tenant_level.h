@@ -83,7 +83,8 @@ class TenantLevel {
     Duration guessed{0};  // of it, for what is in flight
     std::size_t in_flight = 0;
     std::size_t seated = 0;  // of these, in seats: they count for its limit alone
-    Instant start_given{};   // when one of its flows was last given a start
+    bool waits_for_others = false;
+    Instant start_given{};  // when one of its flows was last given a start
   };
   struct ByStart {
     Instant given;

@@ -146,5 +146,33 @@ TEST_F(TenantFactors, WhoIsAtItsOwnLimitWaitsForNobody) {
   EXPECT_FALSE(QueueTenants::use(*queue_, kOfA).is_waiting);
 }
 
+TEST_F(TenantFactors, WhoseFunctionIsAtItsReservedConcurrencyWaitsForNobody) {
+  queue_->set_max_concurrency(kA, 1);
+  EXPECT_TRUE(QueueTenants::use(*queue_, kOfA).is_waiting);
+  while (begin().flow != kA) {
+  }
+  EXPECT_FALSE(QueueTenants::use(*queue_, kOfA).is_waiting);
+}
+
+TEST_F(TenantFactors, WhoseFunctionsAllStartWaitsForNobody) {
+  queue_->set_supply(kA, Supply::kStarting);
+  EXPECT_FALSE(QueueTenants::use(*queue_, kOfA).is_waiting);
+  queue_->set_supply(kA, Supply::kReady);
+  EXPECT_TRUE(QueueTenants::use(*queue_, kOfA).is_waiting);
+}
+
+// A guess at one factor is taken back at another.
+TEST_F(TenantFactors, GuessesThatWereScaledLeaveNothingBehind) {
+  serve(2, 7s);
+  for (int i = 0; i < 2000; ++i) {
+    QueueTenants::set_factor(*queue_, kOfA, 1.0 + i % 7);
+    const auto choice = begin();
+    QueueTenants::set_factor(*queue_, kOfA, 1.0 / (1 + i % 11));
+    end(choice, Duration(0));
+  }
+  QueueTenants::set_factor(*queue_, kOfA, 1);
+  EXPECT_NEAR(of_a(40), 20, 1);
+}
+
 }  // namespace
 }  // namespace fairlead

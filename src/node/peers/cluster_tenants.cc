@@ -14,7 +14,8 @@ void ClusterTenants::advanced(ClusterView& view) {
 }
 
 TenantOverCluster ClusterTenants::of(ClusterView& view, const std::string& tenant) const {
-  return {.factor = own_.factor(tenant), .lead_s = view.tenant_clocks().lead_s(tenant_key(tenant))};
+  const TenantClocks& clocks = view.tenant_clocks();
+  return {.factor = own_.factor(tenant), .lead_s = clocks.lead_s(tenant_key(tenant), own_.middle_s(clocks))};
 }
 
 std::vector<ClusterTenants::View> ClusterTenants::views(ClusterView& view) const {

@@ -157,18 +157,24 @@ void ClusterRun::exchange_tenants(Instant now) {
   std::vector<double> served(tenants());
   for (std::size_t n = 0; n < nodes_.size(); ++n) {
     if (!nodes_[n].run) continue;
-    for (const TenantService& said : nodes_[n].run->report(NodeId(n + 1), false, Duration(0)).tenants) {
-      served[said.tenant] += said.seconds;
-      if (said.is_waiting) waits[said.tenant] = true;
+    for (std::size_t t = 0; t < tenants(); ++t) {
+      served[t] += nodes_[n].run->served_s(t);
+      if (nodes_[n].run->waits(t)) waits[t] = true;
     }
   }
   gaps_.observe(now, std::move(served), waits);
   if (!options_.has_tenant_clocks) return;
-  clocks_.advance();
-  std::vector<double> factors(tenants());
-  for (std::size_t t = 0; t < tenants(); ++t) factors[t] = clocks_.factor(t);
-  for (const Node& node : nodes_) {
-    if (node.run) node.run->set_tenant_factors(factors);
+  clocks_.advance(now);
+  for (std::size_t n = 0; n < nodes_.size(); ++n) {
+    if (!nodes_[n].run) continue;
+    TenantKeys waiting;
+    for (std::size_t t = 0; t < tenants(); ++t) {
+      if (nodes_[n].run->contends(t)) waiting.push_back(t);
+    }
+    const double middle = clocks_.middle_s(waiting);
+    std::vector<double> factors(tenants());
+    for (std::size_t t = 0; t < tenants(); ++t) factors[t] = clocks_.factor(t, middle);
+    nodes_[n].run->set_tenant_factors(factors);
   }
 }
 

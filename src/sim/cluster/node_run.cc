@@ -1,6 +1,7 @@
 #include "sim/cluster/node_run.h"
 
 #include "base/check.h"
+#include "decide/queueing/queue_tenants.h"
 
 namespace fairlead::sim {
 namespace {
@@ -96,6 +97,10 @@ std::vector<ClusterCall> NodeRun::open_calls() const {
   return calls;
 }
 
+bool NodeRun::contends(std::size_t tenant) const {
+  return QueueTenants::use(node_.core().policy(), TenantId(tenant)).is_waiting;
+}
+
 void NodeRun::set_tenant_factors(const std::vector<double>& factors) {
   Tuning tuning;
   for (std::size_t i = 0; i < factors.size(); ++i) tuning.tenant_factors.emplace_back(TenantId(i), factors[i]);
@@ -112,8 +117,7 @@ LoadReport NodeRun::report(NodeId node, bool is_draining, Duration skew) {
                     .is_draining = is_draining,
                     .warm = warm_.listed()};
   if (tenants_.size() > 1) {
-    for (std::size_t i = 0; i < tenants_.size(); ++i)
-      report.tenants.push_back({i, tenants_[i].served_s, tenants_[i].waiting > 0});
+    for (std::size_t i = 0; i < tenants_.size(); ++i) report.tenants.push_back({i, tenants_[i].served_s, contends(i)});
   }
   return report;
 }

@@ -54,6 +54,9 @@ class NodeRun final : private ClockParty, private InstanceModel {
   void send(Instant at, const ClusterCall& call);  // REQUIRES: at >= where the clock stands
   void run_until(Instant end) { clock_.run_until(end); }
   void set_tenant_factors(const std::vector<double>& factors);
+  double served_s(std::size_t tenant) const { return tenants_[tenant].served_s; }
+  bool waits(std::size_t tenant) const { return tenants_[tenant].waiting > 0; }  // a call of it, for whatever
+  bool contends(std::size_t tenant) const;                                       // TenantUse::is_waiting
 
   // Since they were taken last, in the order in which they came.
   std::vector<ClusterAnswer> take_answers() { return std::exchange(answers_, {}); }
