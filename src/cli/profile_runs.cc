@@ -55,7 +55,7 @@ std::string tags_path(const std::string& function) {
 bool agrees_to_calls(Cli& cli, const std::string& function, Payloads payloads, bool is_grid, bool yes) {
   cli.err() << fmt::format(
       "{} will be called again and again with {}, a few seconds for each of {} trials, and on a node with "
-      "MPS once beside a copy of itself; its answers are "
+      "MPS up to two more, the last beside a copy of itself; its answers are "
       "thrown away, and what it does otherwise is done each time.\n",
       function, payloads == Payloads::kMadeUp ? "inputs that the node makes up" : "this payload",
       is_grid ? fmt::format("{}", kGridTrials) : fmt::format("at most {}", kGridTrials));

@@ -177,7 +177,8 @@ void Profiler::next_trial() {
     }
     if (Status begun = begin_trial(*at); !begun) {
       end_trial();
-      control_.shares().release(running_->beside.name);  // whose seat was held first
+      for (const Copy* copy : {&running_->trial, &running_->beside})
+        control_.shares().release(copy->name);  // a seat that was held first
       experiment.give_trial_up(begun.error().message);
       continue;
     }
@@ -247,6 +248,7 @@ Status Profiler::add_copy(Copy& copy, const ProfilePoint& at) {
   const FunctionRecord record = trial_record(running_->record, copy.name, is_kernel_task, at);
   if (Status added = control_.add_trial(record, running_->kernel_task); !added) return added;
   copy.number = ++copies_;
+  copy.next_payload = 0;  // a trial beside a copy sends what the trial alone sent
   return {};
 }
 
@@ -286,7 +288,7 @@ void Profiler::send(Copy& copy) {
   copy.sent = clock_();
   InvokeRequest request;
   request.invocation.function = function->record.name;
-  request.invocation.payload = running_->payloads[running_->next_payload++ % running_->payloads.size()];
+  request.invocation.payload = running_->payloads[copy.next_payload++ % running_->payloads.size()];
   // Never from inside the call that it answers: what follows may remove the function.
   invocations_.invoke(*function, std::move(request), [this, number = copy.number](Result<Outcome> outcome) {
     if (outcome) outcome->payload.resize(std::min(outcome->payload.size(), outcome->failed() ? kMaxQuoted : 0));

@@ -57,13 +57,13 @@ class Profiler {
   struct Copy {
     std::string name;
     std::uint64_t number = 0;  // counts, so that an answer of an earlier one is known; 0: it is not there
+    std::size_t next_payload = 0;
     Instant sent{};
   };
   struct Running {
     FunctionRecord record;  // of the function, when it began
     std::shared_ptr<const BundledTask> kernel_task;
-    std::vector<std::string> payloads;  // at least one; sent in turn
-    std::size_t next_payload = 0;
+    std::vector<std::string> payloads;  // at least one; each copy sends them in turn
     ProfileExperiment experiment;
     std::string device;  // model, once a trial has a seat
     bool is_over = false;

@@ -149,13 +149,14 @@ def test_under_mps_the_best_rectangle_is_tried_beside_a_copy(start_node):
     eventually(lambda: is_clean(node))
     assert json.loads(node.call("GET", path)[2])["profiles"] == [], "stopped beside the copy, nothing is kept"
 
-    measured = profile(node, "f", CALL)
-    assert measured.returncode == 0, measured.stderr
-    assert is_clean(node)
-    kept = json.loads(node.call("GET", path)[2])["profiles"][0]
-    if "beside" not in kept:  # a machine so busy that one of the two stood still
+    for _ in range(3):  # on a machine so busy that one of the two stood still, there is no comparison, and the profile says so
+        measured = profile(node, "f", CALL)
+        assert measured.returncode == 0, measured.stderr
+        assert is_clean(node)
+        kept = json.loads(node.call("GET", path)[2])["profiles"][0]
+        if "beside" in kept:
+            break
         assert "did not answer" in kept["alone"] and "not tried beside a copy" in measured.stdout, kept
-        return
     beside = kept["beside"]
     assert beside["width_percent"] <= 48 and beside["requests"] >= 3
     alone = [t for t in kept["trials"] if t["width_percent"] == beside["width_percent"] and t["quota_percent"] == beside["quota_percent"]]

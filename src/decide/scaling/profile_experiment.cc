@@ -31,6 +31,15 @@ std::vector<ProfilePoint> paper_grid(const ExperimentSettings& settings) {
   return grid;
 }
 
+// Within what a kept profile may say. What a function answered may be in it, in UTF-8.
+std::string shortened(std::string text) {
+  constexpr std::size_t kMost = 500;
+  if (text.size() <= kMost) return text;
+  std::size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end) + "...";
+}
+
 double percentile(std::vector<double>& values, double part) {
   if (values.empty()) return 0;
   const auto at = values.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size() - 1));
@@ -211,8 +220,8 @@ void ProfileExperiment::used(Bytes memory, Duration gpu_time) {
   trial_.memory = std::max(trial_.memory, memory);
   trial_.gpu_time = std::max(trial_.gpu_time, gpu_time);
   if (settings_.said_memory <= Bytes(0) || trial_.memory <= settings_.said_memory) return;
-  fail(fmt::format("an instance uses {:.0f} MiB of device memory, and gpu:memory-mib is {:.0f}: raise the tag",
-                   trial_.memory.mib(), settings_.said_memory.mib()));
+  give_trial_up(fmt::format("an instance uses {:.0f} MiB of device memory, and gpu:memory-mib is {:.0f}: raise the tag",
+                            trial_.memory.mib(), settings_.said_memory.mib()));
 }
 
 void ProfileExperiment::fail(std::string why) {
@@ -229,7 +238,7 @@ void ProfileExperiment::give_trial_up(std::string why) {
 void ProfileExperiment::leave_out(std::string why) {
   if (state_ == State::kEnded) return;
   state_ = State::kIdle;
-  if (!comparison_.found) comparison_.why_not = std::move(why);
+  if (!comparison_.found) comparison_.why_not = shortened(std::move(why));
 }
 
 double ProfileExperiment::rate() const {

@@ -268,6 +268,37 @@ TEST(ProfileExperiment, WhatGoesWrongBesideACopyEndsItWell) {
   EXPECT_EQ(lab.experiment.profile().alone, "a call failed");
 }
 
+TEST(ProfileExperiment, WhatIsSaidOfAFailureBesideACopyIsBounded) {
+  Laboratory lab(with_widths());
+  while (const auto at = lab.experiment.next_trial(lab.now)) {
+    if (!lab.experiment.has_neighbour()) {
+      lab.one_trial(kResnet, *at);
+      continue;
+    }
+    std::string said = "a call failed:";
+    for (int i = 0; i < 10'000; ++i) said += "\u00e9";
+    lab.experiment.give_trial_up(said);
+  }
+  const std::string alone = lab.experiment.profile().alone;
+  EXPECT_LE(alone.size(), 503u);
+  EXPECT_THAT(alone, testing::EndsWith("\u00e9..."));
+}
+
+TEST(ProfileExperiment, MemoryBeyondTheTagBesideACopyLeavesTheCopyOut) {
+  ExperimentSettings settings = with_widths();
+  settings.said_memory = mib(1500);
+  Laboratory lab(settings);
+  while (const auto at = lab.experiment.next_trial(lab.now)) {
+    if (lab.experiment.has_neighbour()) {
+      lab.experiment.used(mib(1501), Duration(0));
+    } else {
+      lab.one_trial(kResnet, *at);
+    }
+  }
+  EXPECT_EQ(lab.experiment.failed(), "");
+  EXPECT_THAT(lab.experiment.profile().alone, HasSubstr("raise the tag"));
+}
+
 TEST(ProfileExperiment, ATrialThatIsGivenUpBeforeEnoughIsKnownEndsItWithoutAProfile) {
   Laboratory lab(with_widths());
   ASSERT_TRUE(lab.experiment.next_trial(lab.now));
