@@ -11,7 +11,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from bench import batch_bench, bursts_bench, charge_bench, defence_bench, hostile_bench, ktask_bench, models_bench, node_bench, parts_bench, pipeline_bench, shares_bench, shim_bench, store_bench, streams_bench, traces_bench  # noqa: E402
+from bench import batch_bench, bursts_bench, charge_bench, defence_bench, hostile_bench, ktask_bench, models_bench, node_bench, parts_bench, pipeline_bench, shares_bench, shim_bench, store_bench, streams_bench, traces_bench, turns_bench  # noqa: E402
 
 PARTS = {
     "policy": parts_bench.policy,
@@ -33,6 +33,7 @@ PARTS = {
     "ktask": ktask_bench.main,
     "models": models_bench.main,
     "pipeline": pipeline_bench.main,
+    "turns": turns_bench.main,
 }
 
 

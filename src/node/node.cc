@@ -191,7 +191,7 @@ Status Node::open() {
                                                    .environment = options_.gpu_access.environment,
                                                    .launch_program = options_.pipeline_programs,
                                                    .rings = std::make_shared<RingBudget>(options_.pipeline_memory),
-                                                   .claims = {.idle = options_.pipeline_idle},
+                                                   .claims = options_.pipeline_claims,
                                                    .cutter = {.driver = options_.slice_driver},
                                                    .weights = [this] { return weights_of(tenants_); }},
                                   driver_, functions_, instance_events());

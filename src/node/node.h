@@ -81,7 +81,7 @@ struct NodeOptions {
   double start_ahead = 0;  // of the same: spares for as many times the usual rate; 0: nothing starts ahead of need
   RingBudget::Bounds pipeline_memory = {};
   SliceDriver slice_driver = {};                      // cuts GPUs anew for pipelines; empty: nobody does
-  Duration pipeline_idle = std::chrono::seconds(30);  // without a call, before others may have a pipeline's slices
+  ClaimTerms pipeline_claims = {};  // when pipelines give slices up for others
   std::vector<Volume> volumes;                        // that functions may ask for
   std::string in_place_obstacle;                      // why no function may run its folder in place; "": it may
   SecretSource secrets;                               // none: no function may refer to one

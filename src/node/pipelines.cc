@@ -1,8 +1,8 @@
 #include "node/pipelines.h"
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -19,9 +19,13 @@ constexpr Bytes kAnyMemory{std::int64_t{1}
                            << 50};  // the device of a pipeline's function: its slices' memory is counted by the planner
 constexpr Duration kPlanPause =
     std::chrono::seconds(1);  // between two plans of one function: a plan may take as long as its steps do
-constexpr Duration kUseWindow = std::chrono::seconds(1);  // over which utilisation is measured
-constexpr std::size_t kMostLeavers = 8;                   // that are planned on, for one who waits
-constexpr std::size_t kLarge = std::size_t{256} << 10;    // an answer above it is made on the worker
+constexpr Duration kUseWindow = std::chrono::seconds(1);   // over which utilisation is measured
+constexpr Duration kSoon = std::chrono::milliseconds(20);  // while slices change hands
+constexpr Duration kTurnPause =
+    std::chrono::milliseconds(100);                     // as kPlanPause, for a function with a request that waits
+constexpr std::size_t kMostPlaced = 4;                  // that are planned in one tick and found no place
+constexpr std::size_t kMostLeavers = 8;                 // that are planned on, for one who waits
+constexpr std::size_t kLarge = std::size_t{256} << 10;  // an answer above it is made on the worker
 
 Result<std::vector<std::string>> read_call(const PipelineProgram& program, const std::string& payload) {
   const KernelTask& interface = program.interface;
@@ -107,7 +111,7 @@ std::string broken_words(const StartAttempts& starts) {
 
 Pipelines::Pipelines(boost::asio::io_context& io, PipelinesOptions options, CoreDriver& driver, Functions& functions,
                      InstanceEvents events)
-    : io_(io),
+    : jobs_(io),
       options_(std::move(options)),
       driver_(driver),
       functions_(functions),
@@ -168,6 +172,13 @@ void Pipelines::tick() {
     }
     ready_places(group);
   }
+  const auto changes = [](const auto& entry) {
+    const Group& group = entry.second;
+    const auto waits_for_slices = [](const std::optional<Running>& running) { return running && !running->instance; };
+    return !group.draining.empty() || waits_for_slices(group.current) || waits_for_slices(group.next) ||
+           (!group.current && !group.waiting.empty());
+  };
+  if (!leaving_.empty() || std::any_of(groups_.begin(), groups_.end(), changes)) jobs_.soon(kSoon, [this] { tick(); });
 }
 
 // ---- functions
@@ -308,14 +319,23 @@ void Pipelines::arrange() {
                     .slices = compute_slices(group.current->placement),
                     .idle = is_busy(group) ? Duration(0) : std::max(Duration(1), now - group.used),
                     .held = now - group.current->since,
-                    .may_leave = runs(group) && !group.next && group.keep.state() != KeepAliveState::kExclusiveHot});
+                    .may_leave = runs(group) && !group.next,
+                    .is_hot = group.keep.state() == KeepAliveState::kExclusiveHot,
+                    .comes_back = group.comes_back,
+                    .gap = group.gap});
   }
   const SliceClaims claims(options_.claims, options_.weights ? options_.weights() : std::map<std::string, double>(),
                            held);
-  std::stable_sort(waiting.begin(), waiting.end(),
-                   [&](const Group* a, const Group* b) { return claims.load(a->tenant) < claims.load(b->tenant); });
+  std::stable_sort(waiting.begin(), waiting.end(), [&](const Group* a, const Group* b) {
+    const auto key = [&](const Group* one) {
+      return std::tuple(waited(*one, now) == Duration(0), claims.load(one->tenant), -waited(*one, now));
+    };
+    return key(a) < key(b);
+  });
+  std::size_t missed = 0;
   for (Group* group : waiting) {
     if (place(*group, claims, holders)) return;  // somebody went: what is said of holders is no longer so
+    if (!group->current && ++missed == kMostPlaced) break;
   }
   if (!waiting.empty()) return;
   if (slices_.others_wait(now)) {
@@ -330,10 +350,40 @@ void Pipelines::arrange() {
   }
 }
 
+// Its oldest request, or the place that was asked for one; some are asked for ahead, for nobody.
+Duration Pipelines::waited(const Group& group, Instant now) const {
+  Instant since = now;
+  if (!group.waiting.empty()) since = asked_.at(group.waiting.front()).since;
+  if (driver_.core().policy().view(group.flow).queued == 0) return now - since;
+  for (const auto& [id, place] : places_) {
+    if (place.flow == group.flow && !place.is_ready) since = std::min(since, place.since);
+  }
+  return now - since;
+}
+
+// By pipelines, or promised to some.
+std::vector<Device> Pipelines::held() const {
+  std::vector<Device> held;
+  const auto add = [&held](const Running& running) {
+    for (const Device& device : running.placement.slices()) {
+      const auto is_it = [&](const Device& one) { return one.id == device.id; };
+      if (std::none_of(held.begin(), held.end(), is_it)) held.push_back(device);
+    }
+  };
+  for (const auto& [flow, group] : groups_) {
+    if (group.current) add(*group.current);
+    if (group.next) add(*group.next);
+    std::for_each(group.draining.begin(), group.draining.end(), add);
+  }
+  std::for_each(leaving_.begin(), leaving_.end(), add);
+  return held;
+}
+
 // Whether others had to go for it.
 bool Pipelines::place(Group& group, const SliceClaims& claims, const std::vector<Group*>& holders) {
   const auto take = [&](PipelinePlacement placement) {
     group.lacking.clear();
+    group.waits_for_turn = false;
     group.lacks_since.reset();
     group.current = reserve(group, std::move(placement));
   };
@@ -342,7 +392,9 @@ bool Pipelines::place(Group& group, const SliceClaims& claims, const std::vector
     take(*std::move(placement));
     return false;
   }
-  std::vector<std::size_t> leavers = claims.leavers_for(group.tenant);
+  const Instant now = monotonic_now();
+  const Duration waits = waited(group, now);
+  std::vector<std::size_t> leavers = claims.leavers_for({.tenant = group.tenant, .waited = waits});
   leavers.resize(std::min(leavers.size(), kMostLeavers));
   std::vector<Device> left;
   for (const std::size_t leaver : leavers) {
@@ -361,10 +413,11 @@ bool Pipelines::place(Group& group, const SliceClaims& claims, const std::vector
     take(*std::move(with));
     return true;
   }
-  const Instant now = monotonic_now();
   group.lacking = placement.error().message;
+  group.waits_for_turn = static_cast<bool>(slices_.plan(group.program->dag, held()));
+  if (group.waits_for_turn) group.lacking = "other pipelines have the slices that it fits on: it gets some in its turn";
   if (!group.lacks_since) group.lacks_since = now;
-  group.starts.put_off(now + kPlanPause);
+  group.starts.put_off(now + (waits > Duration(0) ? kTurnPause : kPlanPause));
   const RegisteredFunction* const function = functions_.find(group.flow);
   if (function != nullptr) cutter_.want(*function, now - *group.lacks_since);
   return false;
@@ -421,7 +474,7 @@ Status Pipelines::begin_now(Group& group, Running& running) {
   }
   const FlowId flow = group.flow;
   const Number number = running.number;
-  const auto later = [this](auto job) { boost::asio::post(io_, life_.guarded([job = std::move(job)] { job(); })); };
+  const auto later = [this](auto job) { jobs_.post(std::move(job)); };
   const auto broken = [this, flow, number](const std::string& why) {
     Group* const its = find(flow);
     if (its == nullptr) return;
@@ -430,7 +483,7 @@ Status Pipelines::begin_now(Group& group, Running& running) {
     }
   };
   auto started = PipelineInstance::start(
-      io_, std::move(options),
+      jobs_.io(), std::move(options),
       {.ready = [=, this] { later([=, this] { on_ready(flow, number); }); },
        .replied = [=, this](PipelineInstance::Reply reply) { on_reply(flow, number, std::move(reply)); },
        .broken = [=](const std::string& why) { later([=] { broken(why); }); },
@@ -462,6 +515,7 @@ void Pipelines::on_ready(FlowId flow, Number number) {
   group->starts.reset();
   group->moving.reset();
   group->used = group->measured = monotonic_now();
+  group->comes_back = group->used - group->current->since;
   spdlog::info("pipeline {} runs: {}", group->name, group->current->placement.why);
   ready_places(*group);
   offer_waiting(*group);
@@ -487,7 +541,6 @@ void Pipelines::start_failed(Group& group, std::optional<Running>& running, cons
 
 // ---- places, which are instances for the core
 
-// Those that wait for the pipeline are told that it is there; or, after a while, why not.
 // Those that wait for the pipeline are told that it is there; or, after a while, why not. One that is broken says so to who calls, and
 // one that has no slices because nobody called waits for a call.
 void Pipelines::ready_places(Group& group) {
@@ -498,16 +551,17 @@ void Pipelines::ready_places(Group& group) {
     if (place.flow != group.flow || place.is_ready) continue;
     if (takes) ready.push_back(id);
     const bool lacks = !group.current && !group.lacking.empty() && !is_cut_for;
-    if (!takes && lacks && monotonic_now() - place.since >= options_.patience) given_up.push_back(id);
+    const Duration patience = group.waits_for_turn ? options_.turn_patience : options_.patience;
+    if (!takes && lacks && monotonic_now() - place.since >= patience) given_up.push_back(id);
   }
   for (const InstanceId id : ready) {
     places_.at(id).is_ready = true;
-    boost::asio::post(io_, [this, id, life = life_.watch()] {
-      if (!life.ended() && places_.contains(id)) events_.next(id);
+    jobs_.post([this, id] {
+      if (places_.contains(id)) events_.next(id);
     });
   }
   for (const InstanceId id : given_up) end_place(id, group.lacking);
-  if (group.current || group.lacking.empty() || is_cut_for) return;
+  if (group.current || group.lacking.empty() || is_cut_for || group.waits_for_turn) return;
   std::vector<InvocationId> late;
   std::copy_if(group.waiting.begin(), group.waiting.end(), std::back_inserter(late),
                [&](InvocationId waits) { return monotonic_now() - asked_.at(waits).since >= options_.patience; });
@@ -516,13 +570,13 @@ void Pipelines::ready_places(Group& group) {
 
 void Pipelines::end_place(InstanceId id, const std::string& why) {
   if (places_.erase(id) == 0) return;
-  boost::asio::post(io_, life_.guarded([this, id, why] {
+  jobs_.post([this, id, why] {
     events_.gone(id, ExitInfo{.exit_status = 1,
                               .signal = {},
                               .reason = why,
                               .init_error_payload = {},
                               .init_failure = {"Pipeline.NotPlaced", why}});
-  }));
+  });
 }
 
 void Pipelines::start(const StartOrder& order) {
@@ -531,9 +585,8 @@ void Pipelines::start(const StartOrder& order) {
   if (!is_pipeline_device(order.gpu))
     return end_place(order.instance, "a pipeline's function has no instance on a device");
   const FlowId flow = order.function.flow;
-  boost::asio::post(io_, [this, flow, life = life_.watch()] {
-    Group* const group = life.ended() ? nullptr : find(flow);
-    if (group != nullptr) ready_places(*group);
+  jobs_.post([this, flow] {
+    if (Group* const group = find(flow)) ready_places(*group);
   });
 }
 
@@ -574,7 +627,7 @@ void Pipelines::deliver(InstanceId instance, DeliverRequest request) {
   asked.deadline = monotonic_now() + std::chrono::milliseconds(request.deadline_epoch_ms - wall_clock_ms());
   asked.binary = wire::is_binary(request.invocation.payload);
   const auto refuse = [this, id = request.id](std::string type, std::string why) {
-    boost::asio::post(io_, life_.guarded([this, id, type, why] { fail_request(id, type, why); }));
+    jobs_.post([this, id, type, why] { fail_request(id, type, why); });
   };
   Group* const group = find(place.flow);
   const RegisteredFunction* const function = functions_.find(place.flow);
@@ -582,6 +635,11 @@ void Pipelines::deliver(InstanceId instance, DeliverRequest request) {
     return refuse("Pipeline.Gone", "the function is gone");
   if (function->kernel_task->pipeline != group->program) meet(*group, *function);
   const Instant now = group->used = monotonic_now();
+  if (group->asked) {
+    const Duration gap = now - *group->asked;
+    group->gap = group->gap == Duration::max() ? gap : (3 * group->gap + gap) / 4;
+  }
+  group->asked = now;
   group->starts.ask(now);
   if (group->starts.is_broken()) return refuse("Pipeline.Broken", broken_words(group->starts));
   asked.program = group->program;
@@ -592,7 +650,7 @@ void Pipelines::deliver(InstanceId instance, DeliverRequest request) {
   group->waiting.push_back(request.id);
   group->keep.on_request(now);
   if (group->current) return offer_waiting(*group);
-  boost::asio::post(io_, life_.guarded([this] { tick(); }));
+  jobs_.post([this] { tick(); });
 }
 
 void Pipelines::offer_waiting(Group& group) {
@@ -601,9 +659,7 @@ void Pipelines::offer_waiting(Group& group) {
     group.waiting.pop_front();
     Asked& asked = asked_.at(invocation);
     if (asked.program != group.program) {
-      boost::asio::post(io_, life_.guarded([this, invocation] {
-        fail_request(invocation, "Pipeline.Changed", "the function was changed");
-      }));
+      jobs_.post([this, invocation] { fail_request(invocation, "Pipeline.Changed", "the function was changed"); });
       continue;
     }
     const PipelineRequestId id(++last_number_);
@@ -642,7 +698,7 @@ void Pipelines::on_reply(FlowId flow, Number number, PipelineInstance::Reply rep
     const PipelineRequestId id = reply.id;
     worker_.run([invocation, binary = asked.binary, program = asked.program,
                  reply = std::move(reply)] { return to_answer(invocation, binary, *program, reply); },
-                life_.guarded([this, id, flow, number](Answer made) {
+                jobs_.guarded([this, id, flow, number](Answer made) {
                   if (PipelineInstance* const its = instance(number)) its->taken(id);
                   const auto waits = asked_.find(made.invocation);
                   if (waits != asked_.end()) answer(waits->second, std::move(made));
@@ -709,6 +765,7 @@ std::vector<PipelineStatus> Pipelines::status() const {
                 : group.starts.is_broken()    ? "broken"
                 : is_away(group)              ? keep_alive_name(group.keep.state())
                 : group.starts.failures() > 0 ? "backs off"
+                : group.waits_for_turn        ? "waits for its turn"
                                               : "no slices";
     const std::string cut = cutter_.doing_for(group.name);
     if (!cut.empty()) one.why += "; " + cut;

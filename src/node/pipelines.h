@@ -13,8 +13,9 @@
 // there. From when it is ready new requests go to it; the first runs what it has and goes. So nothing is dropped, and what came first
 // began first.
 //
-// Who waits for slices gets them from who is idle, or has more than its tenant's share (slice_claims.h). A pipeline whose function uses it
-// is hot (keep_alive.h), and keeps them against those of its own tenant.
+// Who waits for slices gets them from who is idle, shares, has more than its tenant's share, or has had them for its turn (slice_claims.h). A
+// pipeline whose function uses it is hot (keep_alive.h), and does not share. While slices change hands, what is to be done next is looked for
+// every few milliseconds.
 //
 // Threads: everything on the io_context's thread; large answers are made on a thread of this class.
 #pragma once
@@ -29,13 +30,13 @@
 #include <string>
 #include <vector>
 
-#include "base/lifetime.h"
 #include "decide/pipeline/keep_alive.h"
 #include "decide/pipeline/slice_claims.h"
 #include "decide/pipeline/start_attempts.h"
 #include "edge/node_service.h"
 #include "node/core_driver.h"
 #include "node/functions.h"
+#include "node/loop_jobs.h"
 #include "node/pipeline_slices.h"
 #include "node/program_jail.h"
 #include "node/program_runner.h"
@@ -57,7 +58,8 @@ struct PipelinesOptions {
   Duration start_limit = std::chrono::seconds(60);  // of a stage's server, until it is ready
   Duration empty_limit = std::chrono::seconds(60);  // of slices, until what ran there is gone
   StartTerms starts = {};
-  ClaimTerms claims = {};  // `idle`: without a call, before others may have its slices
+  Duration turn_patience = std::chrono::seconds(60);  // of a place whose function waits for its turn
+  ClaimTerms claims = {};                             // `idle`: without a call, before others may have its slices
   KeepAliveTerms keep = {};
   SliceCutterOptions cutter = {};
   std::function<std::map<std::string, double>()> weights = {};  // of tenants, by name; empty: all have 1
@@ -117,11 +119,15 @@ class Pipelines final : public Runner {
     std::vector<Running> draining;
     std::deque<InvocationId> waiting;    // in the order of their arrival
     std::string lacking;                 // why there is no pipeline; "": there is one, or none is wanted
+    bool waits_for_turn = false;         // others have the slices that it fits on
     std::optional<Instant> lacks_since;  // none: it does not wait for slices
     StartAttempts starts, moving;        // of its pipeline; of one on a better place
     KeepAlive keep;
-    Instant used;          // by a request, the last time
-    Duration gpu_time{0};  // of its requests, since `measured`
+    Instant used;                    // by a request, the last time
+    std::optional<Instant> asked;    // by a request, the last time that one came
+    Duration gap = Duration::max();  // SliceHolder
+    Duration comes_back{0};          // likewise
+    Duration gpu_time{0};            // of its requests, since `measured`
     Instant measured;
     std::uint64_t moves = 0, rebuilt = 0;
   };
@@ -142,7 +148,9 @@ class Pipelines final : public Runner {
   void note_use(Group& group);
   void evict(Group& group);
   void arrange();
+  Duration waited(const Group& group, Instant now) const;
   bool place(Group& group, const SliceClaims& claims, const std::vector<Group*>& holders);
+  std::vector<Device> held() const;
   void improve(Group& group);
   Running reserve(const Group& group, PipelinePlacement placement);
   void begin(Group& group, std::optional<Running>& running);
@@ -159,7 +167,7 @@ class Pipelines final : public Runner {
   PipelineInstance* instance(Number number);
   Group* find(FlowId flow);
 
-  boost::asio::io_context& io_;
+  LoopJobs jobs_;
   const PipelinesOptions options_;
   CoreDriver& driver_;
   Functions& functions_;
@@ -172,7 +180,6 @@ class Pipelines final : public Runner {
   std::map<std::pair<Number, PipelineRequestId>, InvocationId> by_request_;
   std::vector<Running> leaving_;  // have no requests any more, and processes still
   std::uint64_t last_number_ = 0;
-  Lifetime life_;
   Worker worker_;  // last: its jobs are done first
 };
 

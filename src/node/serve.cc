@@ -198,7 +198,8 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
   const auto bytes = [](std::uint64_t count) { return Bytes(static_cast<std::int64_t>(count)); };
   node.pipeline_memory = {.node = bytes(options.pipeline_memory_bytes),
                           .function = bytes(options.pipeline_function_memory_bytes)};
-  node.pipeline_idle = from_seconds(options.pipeline_idle_seconds);
+  node.pipeline_claims.idle = from_seconds(options.pipeline_idle_seconds);
+  node.pipeline_claims.turn = from_seconds(options.pipeline_turn_seconds);
   node.events.first_retry = from_seconds(options.event_retry_seconds);
   node.memory = std::make_shared<ByteBudget>(options.request_memory_bytes);
   node.events.bytes = options.event_memory_bytes;

@@ -20,24 +20,52 @@ double SliceClaims::load(const std::string& tenant) const {
   return slices / weight(tenant);
 }
 
-std::vector<std::size_t> SliceClaims::leavers_for(const std::string& tenant) const {
-  enum { kLongIdle, kIdle, kBusy, kStays };
-  const auto rank = [&](const SliceHolder& holder) {
-    if (!holder.may_leave || holder.held < terms_.least_stay) return kStays;
-    if (holder.idle >= terms_.idle) return kLongIdle;
-    const double with_them = load(tenant) + holder.slices / weight(tenant);
-    if (holder.tenant == tenant || with_them >= load(holder.tenant)) return kStays;
-    return holder.idle > Duration(0) ? kIdle : kBusy;
+// Who shares. To end one that is used again at once costs its start and gains nothing.
+Duration SliceClaims::shared_stay(const SliceHolder& holder) const {
+  const Duration worth = std::min(terms_.turn, terms_.stay_per_start * holder.comes_back);
+  const bool is_soon_used = std::max(holder.gap, holder.idle) < worth;
+  return is_soon_used ? std::max(terms_.shared_stay, worth) : terms_.shared_stay;
+}
+
+SliceClaims::Rank SliceClaims::rank(const SliceHolder& holder, const SliceClaimant& claimant) const {
+  if (!holder.may_leave) return Rank::kStays;
+  const bool has_stayed = holder.held >= terms_.least_stay;
+  if (!holder.is_hot && has_stayed && holder.idle >= terms_.idle) return Rank::kLongIdle;
+  if (claimant.waited <= Duration(0)) return Rank::kStays;
+  const bool is_own = holder.tenant == claimant.tenant;
+  const bool is_fair = is_own || load(claimant.tenant) <= load(holder.tenant);
+  const bool shares = !holder.is_hot && holder.idle > Duration(0);
+  if (is_fair && shares && holder.held >= shared_stay(holder)) return Rank::kShares;
+  const double with_them = load(claimant.tenant) + holder.slices / weight(claimant.tenant);
+  if (has_stayed && !is_own && with_them < load(holder.tenant))
+    return holder.idle > Duration(0) ? Rank::kIdle : Rank::kBusy;
+  const Duration turn = std::max(terms_.turn, holder.comes_back);
+  const bool has_less = is_own || load(claimant.tenant) < load(holder.tenant);
+  return has_less && claimant.waited >= terms_.turn && holder.held >= turn ? Rank::kTurn : Rank::kStays;
+}
+
+std::vector<std::size_t> SliceClaims::leavers_for(const SliceClaimant& claimant) const {
+  struct Leaver {
+    Rank rank;
+    double worth;  // who has least goes first
+    std::size_t index;
+    auto operator<=>(const Leaver&) const = default;
   };
-  std::vector<std::size_t> leavers;
+  std::vector<Leaver> leavers;
   for (std::size_t i = 0; i < holders_.size(); ++i) {
-    if (rank(holders_[i]) != kStays) leavers.push_back(i);
+    const SliceHolder& holder = holders_[i];
+    const Rank its = rank(holder, claimant);
+    if (its == Rank::kStays) continue;
+    const double missed = to_seconds(holder.comes_back) / std::max(1e-9, to_seconds(std::max(holder.gap, holder.idle)));
+    const double worth = its == Rank::kShares ? missed
+                         : its == Rank::kTurn ? -to_seconds(holder.held)
+                                              : -to_seconds(holder.idle);
+    leavers.push_back({its, worth, i});
   }
-  std::stable_sort(leavers.begin(), leavers.end(), [&](std::size_t a, std::size_t b) {
-    const auto of = [&](std::size_t i) { return std::pair(static_cast<int>(rank(holders_[i])), -holders_[i].idle); };
-    return of(a) < of(b);
-  });
-  return leavers;
+  std::sort(leavers.begin(), leavers.end());
+  std::vector<std::size_t> indices;
+  for (const Leaver& leaver : leavers) indices.push_back(leaver.index);
+  return indices;
 }
 
 }  // namespace fairlead

@@ -1,0 +1,101 @@
+"""More pipelines than slices: they share, and take turns. No call is lost for it, none is wrong, and nobody waits for ever."""
+
+import json
+import random
+import threading
+import time
+
+from conftest import eventually
+from test_pipelines import Load, call, chain, component, exists, folder, numbers, out, p1, pipeline  # noqa: F401
+
+THREE = "1g.10gb,1g.10gb,1g.10gb"
+
+
+def single(folder, name, factor, **more):  # noqa: F811
+    """out = factor (x + 1), on one slice of the smallest"""
+    return folder(name, [component("only", "input.image", 20, 9, **more)], "only.y", {"only": factor})
+
+
+def holders(node):
+    """{slice: pipelines that have a stage on it}"""
+    held = {}
+    for one in node.status()["pipelines"]:
+        for stage in one["stages"]:
+            held.setdefault(stage["gpu"], []).append(one["function"])
+    return held
+
+
+def test_calls_of_many_functions_share_few_slices(p1, folder):  # noqa: F811
+    node = p1(THREE)
+    functions = {f"f{i}": float(i + 2) for i in range(20)}
+    for name, factor in functions.items():
+        node.deploy(name, single(folder, name, factor))
+    wrong, served, end = [], {name: 0 for name in functions}, time.monotonic() + 6
+
+    def client(seed):
+        rng = random.Random(seed)
+        while time.monotonic() < end:
+            name, x = rng.choice(list(functions)), numbers(rng.randrange(17))
+            reply = node.invoke(name, call(x))
+            try:
+                assert out(reply) == [functions[name] * (value + 1) for value in x]
+                served[name] += 1
+            except (AssertionError, KeyError) as problem:
+                wrong.append((name, str(problem)[:300]))
+    threads = [threading.Thread(target=client, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    while time.monotonic() < end:
+        assert all(len(of) == 1 for of in holders(node).values()), holders(node)
+        time.sleep(0.05)
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    # Before slices were shared, three functions were served and the others' calls failed after 5 s.
+    assert min(served.values()) > 0, served
+
+
+def test_pipelines_that_are_always_used_take_turns(p1, folder):  # noqa: F811
+    """Three, each with calls at all times, on slices for one of them."""
+    node = p1("2g.20gb,1g.10gb", "--pipeline-turn", "1")
+    names = ["chain", "other", "third"]
+    for name in names:
+        node.deploy(name, chain(folder, name=name, memory_gib=8), Timeout=60)
+    loads = [Load(node, name) for name in names]
+    for _ in range(2):
+        before = [len(load.latencies) for load in loads]
+        eventually(lambda: all(len(load.latencies) >= had + 50 for load, had in zip(loads, before)), timeout=40)
+    waits = {pipeline(node, name)["state"] for name in names}
+    assert len(waits) > 1, waits
+    for load in loads:
+        load.stop()
+        assert load.wrong == []
+    longest = [max(load.latencies) for load in loads]
+    assert max(longest) > 0.9, f"nobody ever waited for a turn: {longest}"
+
+
+def test_who_waits_for_a_turn_says_so_and_who_fits_nowhere_is_told(p1, folder):  # noqa: F811
+    node = p1("1g.10gb")
+    node.deploy("busy", single(folder, "busy", 2.0))
+    out(node.invoke("busy", call(numbers(0))))
+    node.deploy("waits", single(folder, "waits", 3.0))
+    node.deploy("large", folder("large", [component("only", "input.image", 20, 30)], "only.y", {"only": 2.0}))
+    eventually(lambda: (pipeline(node, "waits") or {}).get("state") == "waits for its turn")
+    assert "in its turn" in pipeline(node, "waits")["why"]
+    status, headers, body = node.invoke("large", call(numbers(0)))
+    assert headers.get("X-Amz-Function-Error") and "NotPlaced" in json.dumps(json.loads(body)), body
+    assert pipeline(node, "busy")["state"] == "runs", "nobody has called who waits"
+    assert out(node.invoke("waits", call(numbers(0)))) == [3 * (value + 1) for value in numbers(0)]
+    assert pipeline(node, "busy")["state"] == "warm"
+
+
+def test_a_killed_node_in_the_middle_of_turns_leaves_nothing(p1, folder):  # noqa: F811
+    node = p1(THREE)
+    for i in range(6):
+        node.deploy(f"f{i}", single(folder, f"f{i}", 2.0))
+    for i in (0, 1, 2, 3, 4, 5, 0, 1):
+        out(node.invoke(f"f{i}", call(numbers(i))))
+    pids = [stage["pid"] for one in node.status()["pipelines"] for stage in one["stages"]]
+    assert pids
+    node.kill()
+    eventually(lambda: not any(exists(pid) for pid in pids))
