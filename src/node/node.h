@@ -80,14 +80,14 @@ struct NodeOptions {
   Duration scale_to_zero = std::chrono::minutes(10);  // of functions that the node scales, without a call
   double start_ahead = 0;  // of the same: spares for as many times the usual rate; 0: nothing starts ahead of need
   RingBudget::Bounds pipeline_memory = {};
-  SliceDriver slice_driver = {};                      // cuts GPUs anew for pipelines; empty: nobody does
-  ClaimTerms pipeline_claims = {};  // when pipelines give slices up for others
-  std::vector<Volume> volumes;                        // that functions may ask for
-  std::string in_place_obstacle;                      // why no function may run its folder in place; "": it may
-  SecretSource secrets;                               // none: no function may refer to one
-  CommonUse common = {};                              // of a store that other nodes have too
-  const RequestSinks* sinks = &kNoSinks;              // who outlives the node
-  std::function<Status()> give_up_rights = {};        // of this process, once the spawner is forked; none: it keeps all
+  SliceDriver slice_driver = {};                // cuts GPUs anew for pipelines; empty: nobody does
+  ClaimTerms pipeline_claims = {};              // when pipelines give slices up for others
+  std::vector<Volume> volumes;                  // that functions may ask for
+  std::string in_place_obstacle;                // why no function may run its folder in place; "": it may
+  SecretSource secrets;                         // none: no function may refer to one
+  CommonUse common = {};                        // of a store that other nodes have too
+  const RequestSinks* sinks = &kNoSinks;        // who outlives the node
+  std::function<Status()> give_up_rights = {};  // of this process, once the spawner is forked; none: it keeps all
 };
 
 // What an operator may change while the node runs. D only where it is fixed.

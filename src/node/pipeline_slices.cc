@@ -73,13 +73,45 @@ bool PipelineSlices::leaves_enough_to_others(const PipelinePlacement& placement)
 
 // On all that is free; or, where that leaves nothing to others, without one of them, the first first.
 Result<PipelinePlacement> PipelineSlices::plan(const Dag& dag, const std::vector<Device>& leaving) const {
-  std::vector<Device> free_now = free();
-  std::copy_if(leaving.begin(), leaving.end(), std::back_inserter(free_now),
-               [this](const Device& one) { return held_.contains(one.id) && !next_.contains(one.id); });
-  auto best = place_pipeline(dag, free_now);
+  std::vector<Device> slices = free_now();
+  std::copy_if(leaving.begin(), leaving.end(), std::back_inserter(slices), [this](const Device& one) {
+    return held_.contains(one.id) && !next_.contains(one.id) && !(round_ && round_->saved.contains(one.id));
+  });
+  return plan_on(dag, slices);
+}
+
+std::vector<Device> PipelineSlices::free_now() const {
+  if (!round_) return free();
+  std::vector<Device> slices = round_->free;
+  std::erase_if(slices, [this](const Device& one) { return held_.contains(one.id) || round_->saved.contains(one.id); });
+  return slices;
+}
+
+void PipelineSlices::save(const PipelinePlacement& placement) {
+  for (const Device& device : placement.slices()) round_->saved.insert(device.id);
+}
+
+bool PipelineSlices::are_held(Holder by, const PipelinePlacement& placement) const {
+  for (const Device& device : placement.slices()) {
+    if (holder(device.id).value_or(by) != by) return false;
+  }
+  return true;
+}
+
+std::optional<PipelinePlacement> PipelineSlices::plan_in_time(const Dag& dag, std::vector<Device> held) const {
+  for (const Device& one : round_ ? round_->free : free()) {
+    if (std::none_of(held.begin(), held.end(), [&](const Device& other) { return other.id == one.id; }))
+      held.push_back(one);
+  }
+  auto placement = plan_on(dag, held);
+  return placement ? std::optional(*std::move(placement)) : std::nullopt;
+}
+
+Result<PipelinePlacement> PipelineSlices::plan_on(const Dag& dag, const std::vector<Device>& slices) const {
+  auto best = place_pipeline(dag, slices);
   if (!best || leaves_enough_to_others(*best)) return best;
-  for (const Device& left : free_now) {
-    std::vector<Device> rest = free_now;
+  for (const Device& left : slices) {
+    std::vector<Device> rest = slices;
     std::erase_if(rest, [&](const Device& one) { return one.id == left.id; });
     auto placed = place_pipeline(dag, rest);
     if (!placed || !leaves_enough_to_others(*placed)) continue;
@@ -90,7 +122,7 @@ Result<PipelinePlacement> PipelineSlices::plan(const Dag& dag, const std::vector
 }
 
 std::optional<PipelinePlacement> PipelineSlices::plan_whole(const Dag& dag, Duration at_most) const {
-  auto whole = place_whole(dag, free(), at_most);
+  auto whole = place_whole(dag, free_now(), at_most);
   if (!whole || !leaves_enough_to_others(*whole)) return std::nullopt;
   return *std::move(whole);
 }

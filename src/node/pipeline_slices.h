@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,12 +43,19 @@ class PipelineSlices {
 
   // What a pipeline takes of all that is free, and of `leaving`, which others leave. kResourceExhausted says why nothing.
   Result<PipelinePlacement> plan(const Dag& dag, const std::vector<Device>& leaving = {}) const;
+  // What it would take of all that is free and these, each once, whoever has them or is promised them.
+  std::optional<PipelinePlacement> plan_in_time(const Dag& dag, std::vector<Device> held) const;
+  // Until end_round() what is free is looked up once, and what is saved is in no plan but plan_in_time().
+  void begin_round() { round_ = Round{.free = free(), .saved = {}}; }
+  void save(const PipelinePlacement& placement);  // REQUIRES: in a round
+  void end_round() { round_.reset(); }
   // One free slice for all of it, where it answers within `at_most`. Empty: there is none.
   std::optional<PipelinePlacement> plan_whole(const Dag& dag, Duration at_most) const;
 
   void take(Holder holder, const PipelinePlacement& placement);
   // Those of them that are still there. REQUIRES: no process of it is there any more.
   void give_back(Holder holder, const PipelinePlacement& placement);
+  bool are_held(Holder by, const PipelinePlacement& placement) const;  // nobody is leaving them any more
   // They are its own, and nothing is on them.
   bool are_empty(Holder holder, const PipelinePlacement& placement) const;
   std::optional<Holder> holder(GpuId gpu) const;
@@ -66,6 +74,12 @@ class PipelineSlices {
   bool others_wait(Instant now);
 
  private:
+  struct Round {
+    std::vector<Device> free;
+    std::set<GpuId> saved;
+  };
+  std::vector<Device> free_now() const;  // but what is saved
+  Result<PipelinePlacement> plan_on(const Dag& dag, const std::vector<Device>& slices) const;
   bool leaves_enough_to_others(const PipelinePlacement& placement) const;
 
   CoreDriver& driver_;
@@ -73,6 +87,7 @@ class PipelineSlices {
   Devices devices_;
   std::map<GpuId, Holder> held_, next_;  // by whom; and who has it when that has left
   std::optional<Instant> waits_since_;
+  std::optional<Round> round_;
 };
 
 }  // namespace fairlead

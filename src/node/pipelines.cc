@@ -15,17 +15,16 @@
 namespace fairlead {
 namespace {
 
-constexpr Bytes kAnyMemory{std::int64_t{1}
-                           << 50};  // the device of a pipeline's function: its slices' memory is counted by the planner
-constexpr Duration kPlanPause =
-    std::chrono::seconds(1);  // between two plans of one function: a plan may take as long as its steps do
+// Of the device of a pipeline's function: its slices' memory is counted by the planner.
+constexpr Bytes kAnyMemory{std::int64_t{1} << 50};
+constexpr Duration kPlanPause = std::chrono::seconds(1);   // between two plans of one function, which may take long
 constexpr Duration kUseWindow = std::chrono::seconds(1);   // over which utilisation is measured
 constexpr Duration kSoon = std::chrono::milliseconds(20);  // while slices change hands
-constexpr Duration kTurnPause =
-    std::chrono::milliseconds(100);                     // as kPlanPause, for a function with a request that waits
-constexpr std::size_t kMostPlaced = 4;                  // that are planned in one tick and found no place
-constexpr std::size_t kMostLeavers = 8;                 // that are planned on, for one who waits
-constexpr std::size_t kLarge = std::size_t{256} << 10;  // an answer above it is made on the worker
+constexpr Duration kTurnPause = std::chrono::milliseconds(100);  // as kPlanPause, where a request waits for its turn
+constexpr Duration kTriedAgain = std::chrono::seconds(1);        // who calls again within that has waited all the time
+constexpr std::size_t kMostPlaced = 8;                           // that are planned in one tick and found no place
+constexpr std::size_t kMostLeavers = 8;                          // that are planned on, for one who waits
+constexpr std::size_t kLarge = std::size_t{256} << 10;           // an answer above it is made on the worker
 
 Result<std::vector<std::string>> read_call(const PipelineProgram& program, const std::string& payload) {
   const KernelTask& interface = program.interface;
@@ -79,6 +78,21 @@ bool runs(const auto& group) {
 }
 bool is_busy(const auto& group) {
   return !group.waiting.empty() || (runs(group) && group.current->instance->unanswered() > 0);
+}
+
+// The slices that these holders have, and what any pipeline leaves now.
+std::vector<Device> held_in_time(const auto& holders, const std::vector<std::size_t>& leavers, const auto& groups,
+                                 const auto& leaving) {
+  std::map<GpuId, Device> held;
+  const auto add = [&held](const auto& running) {
+    for (const Device& device : running.placement.slices()) held.emplace(device.id, device);
+  };
+  for (const std::size_t leaver : leavers) add(*holders[leaver]->current);
+  for (const auto& [flow, group] : groups) std::for_each(group.draining.begin(), group.draining.end(), add);
+  std::for_each(leaving.begin(), leaving.end(), add);
+  std::vector<Device> slices;
+  for (const auto& [id, device] : held) slices.push_back(device);
+  return slices;
 }
 
 std::size_t size_of(const PipelineInstance::Reply& reply) {
@@ -176,7 +190,7 @@ void Pipelines::tick() {
     const Group& group = entry.second;
     const auto waits_for_slices = [](const std::optional<Running>& running) { return running && !running->instance; };
     return !group.draining.empty() || waits_for_slices(group.current) || waits_for_slices(group.next) ||
-           (!group.current && !group.waiting.empty());
+           (!group.current && !is_away(group) && !group.starts.is_broken() && is_busy(group));
   };
   if (!leaving_.empty() || std::any_of(groups_.begin(), groups_.end(), changes)) jobs_.soon(kSoon, [this] { tick(); });
 }
@@ -204,6 +218,7 @@ void Pipelines::meet_functions() {
     driver_.tell(
         [device = group.device](Core& core, Instant now, Actions& out) { core.device(now, DeviceWent{device}, out); });
     groups_.erase(flow);
+    unready_.erase(flow);
   }
   for (const auto& [name, function] : functions_.all()) {
     if (!function.is_pipeline()) continue;
@@ -282,6 +297,11 @@ void Pipelines::settle(Group& group) {
 void Pipelines::note_use(Group& group) {
   const Instant now = monotonic_now();
   if (is_busy(group)) group.used = now;
+  if (group.current || now - group.used > kTriedAgain) {
+    group.wanted_since.reset();
+  } else if (!group.wanted_since && is_busy(group)) {
+    group.wanted_since = now;
+  }
   if (runs(group) && now - group.measured >= kUseWindow) {
     const auto stages = static_cast<double>(group.current->placement.slices().size());
     const double busy = to_seconds(std::exchange(group.gpu_time, Duration(0)));
@@ -307,13 +327,10 @@ void Pipelines::evict(Group& group) {
 // Those that want slices get some; of others, where none are free.
 void Pipelines::arrange() {
   const Instant now = monotonic_now();
-  std::vector<Group*> waiting, holders;
+  std::vector<Group*> holders;
   std::vector<SliceHolder> held;
   for (auto& [flow, group] : groups_) {
-    if (!group.current) {
-      if (!is_away(group) && group.starts.may(now)) waiting.push_back(&group);
-      continue;
-    }
+    if (!group.current) continue;
     holders.push_back(&group);
     held.push_back({.tenant = group.tenant,
                     .slices = compute_slices(group.current->placement),
@@ -326,64 +343,52 @@ void Pipelines::arrange() {
   }
   const SliceClaims claims(options_.claims, options_.weights ? options_.weights() : std::map<std::string, double>(),
                            held);
-  std::stable_sort(waiting.begin(), waiting.end(), [&](const Group* a, const Group* b) {
-    const auto key = [&](const Group* one) {
-      return std::tuple(waited(*one, now) == Duration(0), claims.load(one->tenant), -waited(*one, now));
-    };
-    return key(a) < key(b);
-  });
-  std::size_t missed = 0;
-  for (Group* group : waiting) {
-    if (place(*group, claims, holders)) return;  // somebody went: what is said of holders is no longer so
-    if (!group->current && ++missed == kMostPlaced) break;
+  struct Waiting {
+    Group* group;
+    Duration waited;
+    std::tuple<bool, double, Duration> key;  // who has least goes first
+  };
+  std::vector<Waiting> waiting;
+  for (auto& [flow, group] : groups_) {
+    if (group.current || is_away(group)) continue;
+    const Duration waits = group.wanted_since ? std::max(Duration(1), now - *group.wanted_since) : Duration(0);
+    waiting.push_back({&group, waits, {waits == Duration(0), claims.load(group.tenant), -waits}});
   }
-  if (!waiting.empty()) return;
-  if (slices_.others_wait(now)) {
+  std::stable_sort(waiting.begin(), waiting.end(), [](const Waiting& a, const Waiting& b) { return a.key < b.key; });
+  slices_.begin_round();
+  std::size_t missed = 0;
+  bool is_awaited = false, has_gone = false;  // slices by somebody; somebody for another
+  for (const Waiting& claim : waiting) {
+    Group& group = *claim.group;
+    if (group.starts.may(now) && missed < kMostPlaced) {
+      has_gone = place(group, claim.waited, claims, holders);
+      if (has_gone) break;  // what is said of holders is no longer so
+      if (group.current) continue;
+      ++missed;
+    }
+    if (!group.turn || claim.waited == Duration(0)) continue;
+    is_awaited = true;
+    if (claims.comes_first({.tenant = group.tenant, .waited = claim.waited})) slices_.save(*group.turn);
+  }
+  if (!has_gone && slices_.others_wait(now)) {
     const auto longest = std::max_element(held.begin(), held.end(), [](const SliceHolder& a, const SliceHolder& b) {
       return std::pair(a.may_leave, a.idle) < std::pair(b.may_leave, b.idle);
     });
-    const bool any = longest != held.end() && longest->may_leave && longest->idle >= options_.claims.idle;
-    if (any && leaving_.empty()) return evict(*holders[static_cast<std::size_t>(longest - held.begin())]);
+    const bool is_one = longest != held.end() && longest->may_leave && longest->idle >= options_.claims.idle;
+    has_gone = is_one && leaving_.empty();
+    if (has_gone) evict(*holders[static_cast<std::size_t>(longest - held.begin())]);
   }
   for (Group* group : holders) {
-    if (runs(*group) && !group->next) improve(*group);
+    if (!has_gone && !is_awaited && runs(*group) && !group->next) improve(*group);
   }
-}
-
-// Its oldest request, or the place that was asked for one; some are asked for ahead, for nobody.
-Duration Pipelines::waited(const Group& group, Instant now) const {
-  Instant since = now;
-  if (!group.waiting.empty()) since = asked_.at(group.waiting.front()).since;
-  if (driver_.core().policy().view(group.flow).queued == 0) return now - since;
-  for (const auto& [id, place] : places_) {
-    if (place.flow == group.flow && !place.is_ready) since = std::min(since, place.since);
-  }
-  return now - since;
-}
-
-// By pipelines, or promised to some.
-std::vector<Device> Pipelines::held() const {
-  std::vector<Device> held;
-  const auto add = [&held](const Running& running) {
-    for (const Device& device : running.placement.slices()) {
-      const auto is_it = [&](const Device& one) { return one.id == device.id; };
-      if (std::none_of(held.begin(), held.end(), is_it)) held.push_back(device);
-    }
-  };
-  for (const auto& [flow, group] : groups_) {
-    if (group.current) add(*group.current);
-    if (group.next) add(*group.next);
-    std::for_each(group.draining.begin(), group.draining.end(), add);
-  }
-  std::for_each(leaving_.begin(), leaving_.end(), add);
-  return held;
+  slices_.end_round();
 }
 
 // Whether others had to go for it.
-bool Pipelines::place(Group& group, const SliceClaims& claims, const std::vector<Group*>& holders) {
+bool Pipelines::place(Group& group, Duration waited, const SliceClaims& claims, const std::vector<Group*>& holders) {
   const auto take = [&](PipelinePlacement placement) {
     group.lacking.clear();
-    group.waits_for_turn = false;
+    group.turn.reset();
     group.lacks_since.reset();
     group.current = reserve(group, std::move(placement));
   };
@@ -392,13 +397,11 @@ bool Pipelines::place(Group& group, const SliceClaims& claims, const std::vector
     take(*std::move(placement));
     return false;
   }
-  const Instant now = monotonic_now();
-  const Duration waits = waited(group, now);
-  std::vector<std::size_t> leavers = claims.leavers_for({.tenant = group.tenant, .waited = waits});
-  leavers.resize(std::min(leavers.size(), kMostLeavers));
+  const std::vector<std::size_t> leavers = claims.leavers_for({.tenant = group.tenant, .waited = waited});
   std::vector<Device> left;
-  for (const std::size_t leaver : leavers) {
-    for (const Device& device : holders[leaver]->current->placement.slices()) left.push_back(device);
+  for (std::size_t i = 0; i < leavers.size(); ++i) {
+    for (const Device& device : holders[leavers[i]]->current->placement.slices()) left.push_back(device);
+    if (i >= kMostLeavers && i + 1 < leavers.size()) continue;  // of many, all at once
     auto with = slices_.plan(group.program->dag, left);
     if (!with) continue;
     for (const std::size_t one : leavers) {
@@ -413,11 +416,13 @@ bool Pipelines::place(Group& group, const SliceClaims& claims, const std::vector
     take(*std::move(with));
     return true;
   }
-  group.lacking = placement.error().message;
-  group.waits_for_turn = static_cast<bool>(slices_.plan(group.program->dag, held()));
-  if (group.waits_for_turn) group.lacking = "other pipelines have the slices that it fits on: it gets some in its turn";
+  const Instant now = monotonic_now();
+  group.turn = slices_.plan_in_time(group.program->dag,
+                                    held_in_time(holders, claims.leavers_in_time(group.tenant), groups_, leaving_));
+  group.lacking = group.turn ? "other pipelines have the slices that it fits on: it gets some in its turn"
+                             : placement.error().message;
   if (!group.lacks_since) group.lacks_since = now;
-  group.starts.put_off(now + (waits > Duration(0) ? kTurnPause : kPlanPause));
+  group.starts.put_off(now + (group.turn && waited > Duration(0) ? kTurnPause : kPlanPause));
   const RegisteredFunction* const function = functions_.find(group.flow);
   if (function != nullptr) cutter_.want(*function, now - *group.lacks_since);
   return false;
@@ -434,6 +439,10 @@ Pipelines::Running Pipelines::reserve(const Group& group, PipelinePlacement plac
 }
 
 void Pipelines::begin(Group& group, std::optional<Running>& running) {
+  if (!slices_.are_held(running->number, running->placement)) {  // others run what they have there
+    running->since = monotonic_now();
+    return;
+  }
   if (!slices_.are_empty(running->number, running->placement)) {
     if (monotonic_now() - running->since < options_.empty_limit) return;
     return start_failed(group, running,
@@ -441,6 +450,7 @@ void Pipelines::begin(Group& group, std::optional<Running>& running) {
                                     "has not ended",
                                     to_seconds(options_.empty_limit)));
   }
+  running->since = monotonic_now();
   if (Status begun = begin_now(group, *running); !begun) start_failed(group, running, begun.error().message);
 }
 
@@ -516,6 +526,7 @@ void Pipelines::on_ready(FlowId flow, Number number) {
   group->moving.reset();
   group->used = group->measured = monotonic_now();
   group->comes_back = group->used - group->current->since;
+  group->current->since = group->used;
   spdlog::info("pipeline {} runs: {}", group->name, group->current->placement.why);
   ready_places(*group);
   offer_waiting(*group);
@@ -541,35 +552,29 @@ void Pipelines::start_failed(Group& group, std::optional<Running>& running, cons
 
 // ---- places, which are instances for the core
 
-// Those that wait for the pipeline are told that it is there; or, after a while, why not. One that is broken says so to who calls, and
-// one that has no slices because nobody called waits for a call.
+// Those that wait for the pipeline are told that it is there, or that it has no slices yet: then requests wait here. What waits for too long is
+// told why.
 void Pipelines::ready_places(Group& group) {
-  const bool takes = runs(group) || group.starts.is_broken() || is_away(group);
+  if (runs(group) || !group.current) {
+    for (const InstanceId id : std::exchange(unready_[group.flow], {})) {
+      jobs_.post([this, id] {
+        if (places_.contains(id)) events_.next(id);
+      });
+    }
+  }
   const bool is_cut_for = !cutter_.doing_for(group.name).empty();  // it is worth a wait
-  std::vector<InstanceId> ready, given_up;
-  for (auto& [id, place] : places_) {
-    if (place.flow != group.flow || place.is_ready) continue;
-    if (takes) ready.push_back(id);
-    const bool lacks = !group.current && !group.lacking.empty() && !is_cut_for;
-    const Duration patience = group.waits_for_turn ? options_.turn_patience : options_.patience;
-    if (!takes && lacks && monotonic_now() - place.since >= patience) given_up.push_back(id);
-  }
-  for (const InstanceId id : ready) {
-    places_.at(id).is_ready = true;
-    jobs_.post([this, id] {
-      if (places_.contains(id)) events_.next(id);
-    });
-  }
-  for (const InstanceId id : given_up) end_place(id, group.lacking);
-  if (group.current || group.lacking.empty() || is_cut_for || group.waits_for_turn) return;
+  if (group.current || group.lacking.empty() || is_cut_for) return;
+  const Duration patience = group.turn ? options_.turn_patience : options_.patience;
   std::vector<InvocationId> late;
   std::copy_if(group.waiting.begin(), group.waiting.end(), std::back_inserter(late),
-               [&](InvocationId waits) { return monotonic_now() - asked_.at(waits).since >= options_.patience; });
+               [&](InvocationId waits) { return monotonic_now() - asked_.at(waits).since >= patience; });
   for (const InvocationId invocation : late) fail_request(invocation, "Pipeline.NotPlaced", group.lacking);
 }
 
 void Pipelines::end_place(InstanceId id, const std::string& why) {
-  if (places_.erase(id) == 0) return;
+  const auto place = places_.extract(id);
+  if (place.empty()) return;
+  if (const auto its = unready_.find(place.mapped().flow); its != unready_.end()) its->second.erase(id);
   jobs_.post([this, id, why] {
     events_.gone(id, ExitInfo{.exit_status = 1,
                               .signal = {},
@@ -580,11 +585,11 @@ void Pipelines::end_place(InstanceId id, const std::string& why) {
 }
 
 void Pipelines::start(const StartOrder& order) {
-  places_[order.instance] = {
-      .flow = order.function.flow, .is_ready = false, .since = monotonic_now(), .gpu_time = Duration(0), .request = {}};
+  places_[order.instance] = {.flow = order.function.flow, .gpu_time = Duration(0), .request = {}};
   if (!is_pipeline_device(order.gpu))
     return end_place(order.instance, "a pipeline's function has no instance on a device");
   const FlowId flow = order.function.flow;
+  unready_[flow].insert(order.instance);
   jobs_.post([this, flow] {
     if (Group* const group = find(flow)) ready_places(*group);
   });
@@ -650,7 +655,7 @@ void Pipelines::deliver(InstanceId instance, DeliverRequest request) {
   group->waiting.push_back(request.id);
   group->keep.on_request(now);
   if (group->current) return offer_waiting(*group);
-  jobs_.post([this] { tick(); });
+  jobs_.soon(Duration(0), [this] { tick(); });
 }
 
 void Pipelines::offer_waiting(Group& group) {
@@ -765,7 +770,7 @@ std::vector<PipelineStatus> Pipelines::status() const {
                 : group.starts.is_broken()    ? "broken"
                 : is_away(group)              ? keep_alive_name(group.keep.state())
                 : group.starts.failures() > 0 ? "backs off"
-                : group.waits_for_turn        ? "waits for its turn"
+                : group.turn                  ? "waits for its turn"
                                               : "no slices";
     const std::string cut = cutter_.doing_for(group.name);
     if (!cut.empty()) one.why += "; " + cut;

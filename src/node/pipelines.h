@@ -53,12 +53,12 @@ struct PipelinesOptions {
   ProgramLauncher launch_program = {};             // of components that need no GPU
   // Host memory between stages; shared with the pipelines.
   std::shared_ptr<RingBudget> rings = std::make_shared<RingBudget>(RingBudget::Bounds());
-  unsigned retries = 2;                             // of a request, whose stage fails
-  Duration patience = std::chrono::seconds(5);      // of a place, while no slices are free
+  unsigned retries = 2;                         // of a request, whose stage fails
+  Duration patience = std::chrono::seconds(5);  // of a request, while it fits on nothing that is free or others give up
   Duration start_limit = std::chrono::seconds(60);  // of a stage's server, until it is ready
   Duration empty_limit = std::chrono::seconds(60);  // of slices, until what ran there is gone
   StartTerms starts = {};
-  Duration turn_patience = std::chrono::seconds(60);  // of a place whose function waits for its turn
+  Duration turn_patience = std::chrono::seconds(60);  // of one whose function waits for its turn
   ClaimTerms claims = {};                             // `idle`: without a call, before others may have its slices
   KeepAliveTerms keep = {};
   SliceCutterOptions cutter = {};
@@ -95,7 +95,7 @@ class Pipelines final : public Runner {
     Number number = 0;
     std::string function;
     PipelinePlacement placement;
-    Instant since;                               // it was given its slices
+    Instant since;                               // it was given its slices; its processes started; it was ready
     std::unique_ptr<PipelineInstance> instance;  // null: its slices are not empty yet
   };
   struct Asked {  // a request
@@ -117,24 +117,23 @@ class Pipelines final : public Runner {
     std::shared_ptr<const PipelineProgram> program;
     std::optional<Running> current, next;
     std::vector<Running> draining;
-    std::deque<InvocationId> waiting;    // in the order of their arrival
-    std::string lacking;                 // why there is no pipeline; "": there is one, or none is wanted
-    bool waits_for_turn = false;         // others have the slices that it fits on
-    std::optional<Instant> lacks_since;  // none: it does not wait for slices
-    StartAttempts starts, moving;        // of its pipeline; of one on a better place
+    std::deque<InvocationId> waiting;       // in the order of their arrival
+    std::string lacking;                    // why there is no pipeline; "": there is one, or none is wanted
+    std::optional<PipelinePlacement> turn;  // what it gets of others if its requests only wait
+    std::optional<Instant> lacks_since;     // none: it does not wait for slices
+    StartAttempts starts, moving;           // of its pipeline; of one on a better place
     KeepAlive keep;
-    Instant used;                    // by a request, the last time
-    std::optional<Instant> asked;    // by a request, the last time that one came
-    Duration gap = Duration::max();  // SliceHolder
-    Duration comes_back{0};          // likewise
-    Duration gpu_time{0};            // of its requests, since `measured`
+    std::optional<Instant> wanted_since;  // by a request, without slices
+    Instant used;                         // by a request, the last time
+    std::optional<Instant> asked;         // by a request, the last time that one came
+    Duration gap = Duration::max();       // SliceHolder
+    Duration comes_back{0};               // likewise
+    Duration gpu_time{0};                 // of its requests, since `measured`
     Instant measured;
     std::uint64_t moves = 0, rebuilt = 0;
   };
   struct Place {  // an instance, for the core
     FlowId flow;
-    bool is_ready = false;
-    Instant since;
     Duration gpu_time{0};
     std::optional<InvocationId> request;
   };
@@ -148,9 +147,7 @@ class Pipelines final : public Runner {
   void note_use(Group& group);
   void evict(Group& group);
   void arrange();
-  Duration waited(const Group& group, Instant now) const;
-  bool place(Group& group, const SliceClaims& claims, const std::vector<Group*>& holders);
-  std::vector<Device> held() const;
+  bool place(Group& group, Duration waited, const SliceClaims& claims, const std::vector<Group*>& holders);
   void improve(Group& group);
   Running reserve(const Group& group, PipelinePlacement placement);
   void begin(Group& group, std::optional<Running>& running);
@@ -176,6 +173,7 @@ class Pipelines final : public Runner {
   SliceCutter cutter_;
   std::map<FlowId, Group> groups_;
   std::map<InstanceId, Place> places_;
+  std::map<FlowId, std::set<InstanceId>> unready_;  // places of pipelines that start
   std::map<InvocationId, Asked> asked_;
   std::map<std::pair<Number, PipelineRequestId>, InvocationId> by_request_;
   std::vector<Running> leaving_;  // have no requests any more, and processes still

@@ -116,7 +116,8 @@ struct ServeOptions {
   std::uint64_t pipeline_function_memory_bytes = std::uint64_t{2} << 30;  // of one function
   bool mig_reslice = false;           // cut idle slices anew for pipelines that fit on none
   double pipeline_idle_seconds = 30;  // without a call: others may have a pipeline's slices then
-  double pipeline_turn_seconds = 10;  // that a call waits, and a pipeline has had its slices: likewise, though it is used
+  double pipeline_turn_seconds =
+      10;  // that a call waits, and a pipeline has had its slices: likewise, though it is used
   std::string log_level = "info";
   std::string otlp;                          // URL of a collector of traces; "": there are none
   double otlp_ratio = 1;                     // of requests of whose trace nobody decided

@@ -321,9 +321,10 @@ ServeSettings pipeline_settings() {
                    "The same of one function, whose pipelines hold it while one drains and the next runs"),
       ServeSetting("pipeline-idle", &Options::pipeline_idle_seconds, seconds_number(0, kHourSeconds),
                    "Seconds without a call after which other functions that wait may have the slices of a pipeline"),
-      ServeSetting("pipeline-turn", &Options::pipeline_turn_seconds, seconds_number(1, kHourSeconds),
-                   "Seconds that a call of a pipeline without slices waits at most before one that is in use gives its own up, "
-                   "if that has had them for as long"),
+      ServeSetting(
+          "pipeline-turn", &Options::pipeline_turn_seconds, seconds_number(1, 45),
+          "Seconds that a call of a pipeline without slices waits at most before one that is in use gives its own up, "
+          "if that has had them for as long"),
       ServeSetting("mig-reslice", &Options::mig_reslice, yes_or_no(),
                    "Cut idle slices anew for a pipeline that fits on none of them; needs --sharing mig"),
   };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "decide/queueing/queue_tenants.h"
 
 namespace fairlead::sim {
 namespace {
@@ -237,6 +238,10 @@ void VirtualNode::release(InstanceId id) {
   if (gpus_.has(live->gpu)) gpus_.stop(live->gpu, id);
   memory_.release(id);
   instances_.erase(id);
+}
+
+TenantUse tenant_use(const VirtualNode& node, TenantId tenant) {
+  return QueueTenants::use(node.core().policy(), tenant);
 }
 
 }  // namespace fairlead::sim

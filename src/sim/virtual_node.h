@@ -23,6 +23,7 @@
 
 #include "base/id_map.h"
 #include "decide/core/core.h"
+#include "decide/queueing/flow_view.h"
 #include "sim/gpu_watch.h"
 #include "sim/instance_model.h"
 #include "sim/virtual_clock.h"
@@ -160,5 +161,7 @@ class VirtualNode final : private ClockParty {
   std::map<std::uint64_t, Call> calls_;  // that are scheduled
   std::uint64_t next_invocation_ = 1;
 };
+
+TenantUse tenant_use(const VirtualNode& node, TenantId tenant);
 
 }  // namespace fairlead::sim

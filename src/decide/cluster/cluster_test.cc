@@ -279,7 +279,8 @@ class TenantClocksTest : public testing::Test {
   }
 
   static constexpr Duration kForEver = std::chrono::hours(24 * 365);
-  TenantClocks clocks_{{.half_lead = seconds(4), .memory = kForEver}};  // 2 tokens, 2 tenants: 4 s halve
+  TenantClocks clocks_{
+      {.half_lead = seconds(4), .memory = kForEver, .hold = Duration(0)}};  // 2 tokens, 2 tenants: 4 s halve
   Instant now_{seconds(1)};
   std::uint64_t number_ = 0;
 };
@@ -340,8 +341,23 @@ TEST_F(TenantClocksTest, WhoCannotBeServedElsewhereTouchesNobodyHere) {
   EXPECT_GT(lead(1, {9}), 20);
 }
 
+// 1 had a node alone while 2 and 3 shared another one. Who comes to 1's node shares it with 1, and does not have it alone to catch up with 1.
+TEST_F(TenantClocksTest, WhoBeginsToWaitJoinsThoseThatWaitThere) {
+  double of_1 = 0, of_2 = 0;
+  for (int i = 0; i < 100; ++i, pass(seconds(1)), of_1 += 2, of_2 += 0.25) {
+    say(NodeId(1), {{1, of_1, true}});
+    say(NodeId(2), {{2, of_2, true}, {3, of_2, true}});
+    advance();
+  }
+  say(NodeId(1), {{1, of_1, true}, {4, 0, true}});
+  advance();
+  EXPECT_NEAR(factor(1, {1, 4}), 1, 1e-6);
+  EXPECT_NEAR(factor(4, {1, 4}), 1, 1e-6);
+  EXPECT_LT(factor(1, {1, 2}), 0.01) << "where 2 comes to it, too, 2 had less";
+}
+
 TEST_F(TenantClocksTest, ALeadIsForgotten) {
-  begin({.half_lead = seconds(1), .memory = seconds(60)});
+  begin({.half_lead = seconds(1), .memory = seconds(60), .hold = Duration(0)});
   double of_1 = 0;
   for (int i = 0; i < 3600; ++i, pass(seconds(1)), of_1 += 2) {
     say(NodeId(1), {{1, of_1, true}, {2, 0, true}});  // who knows why 2 is not served; it is no debt of an hour
@@ -358,17 +374,53 @@ TEST_F(TenantClocksTest, ALeadIsForgotten) {
   EXPECT_NEAR(lead(1) - lead(2), 120 / std::exp(2), 1) << "two minutes later, whatever the period";
 }
 
-TEST_F(TenantClocksTest, WhoWaitsNowhereLeadsByNothing) {
+TEST_F(TenantClocksTest, WhoWaitsForItsOwnLimitsIsNotBehindAndItsLeadCounts) {
+  say(NodeId(1), {{1, 0, true}, {2, 0, true}, {3, 0, true}});
+  advance();
+  pass(seconds(4));
+  say(NodeId(1), {{1, 8, false}, {2, 0, false}, {3, 4, true}});
+  advance();
+  EXPECT_NEAR(lead(1), 4, 1e-5) << "it has more, whatever it waits for";
+  EXPECT_LT(factor(1), 1);
+  EXPECT_EQ(lead(2), 0) << "it does not want more";
+  EXPECT_EQ(factor(2), 1);
+}
+
+TEST_F(TenantClocksTest, AMomentWithoutAQueueIsNoIdleness) {
+  begin({.half_lead = seconds(4), .memory = kForEver, .hold = seconds(1)});
   say(NodeId(1), {{1, 0, true}, {2, 0, true}});
   advance();
   pass(seconds(4));
-  say(NodeId(1), {{1, 8, false}, {2, 0, true}});
-  advance();
-  EXPECT_EQ(lead(1), 0);
-  EXPECT_EQ(factor(1), 1);
   say(NodeId(1), {{1, 8, true}, {2, 0, true}});
   advance();
-  EXPECT_NEAR(lead(1) - lead(2), 8, 1e-5) << "it was served while 2 waited";
+  pass(milliseconds(200));
+  say(NodeId(1), {{1, 8, false}, {2, 0, false}});
+  advance();
+  pass(milliseconds(200));
+  say(NodeId(1), {{1, 8, true}, {2, 0, true}});
+  advance();
+  EXPECT_NEAR(lead(1), 4, 1e-5);
+  pass(milliseconds(1001));
+  say(NodeId(1), {{1, 8, false}, {2, 0, false}});
+  advance();
+  pass(milliseconds(1001));
+  say(NodeId(1), {{1, 8, true}, {2, 0, true}});
+  advance();
+  EXPECT_EQ(lead(1), 0);
+}
+
+TEST_F(TenantClocksTest, WhatIsOwedFromWhenNobodyWaitedIsForgotten) {
+  say(NodeId(1), {{1, 0, false}, {2, 0, false}});
+  advance();
+  pass(seconds(1));
+  say(NodeId(1), {{1, 100, false}, {2, 0, false}});  // long calls that end together
+  advance();
+  for (int i = 0; i < 10; ++i) {
+    pass(seconds(1));
+    say(NodeId(1), {{1, 100, true}, {2, 0, true}});
+    advance();
+  }
+  EXPECT_EQ(factor(1), 1);
 }
 
 TEST_F(TenantClocksTest, AWordAddsNoMoreThanTheNodeCanServe) {
@@ -407,7 +459,7 @@ TEST_F(TenantClocksTest, ALongCallIsBelievedAsItCouldHaveBeenServed) {
 }
 
 TEST_F(TenantClocksTest, WhatIsClaimedBeyondAMinuteOfTheNodeIsNotOwed) {
-  begin({.memory = kForEver, .most_owed = seconds(10)});
+  begin({.memory = kForEver, .hold = Duration(0), .most_owed = seconds(10)});
   say(NodeId(1), {{1, 0, true}, {2, 0, true}});
   advance();
   for (int i = 0; i < 1000; ++i) {

@@ -67,7 +67,7 @@ class OwnFactors : public testing::Test {
     clocks_.advance(now_);
     return own_.changed(clocks_);
   }
-  TenantClocks clocks_{{.half_lead = 4s, .memory = 24h}};
+  TenantClocks clocks_{{.half_lead = 4s, .memory = 24h * 365, .hold = 0s}};
   OwnTenants own_;
   Instant now_{};
   double a_ = 0, b_ = 0;

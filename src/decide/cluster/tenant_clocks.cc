@@ -102,13 +102,40 @@ std::set<std::uint64_t> TenantClocks::waiting_anywhere() const {
   return waiting;
 }
 
+std::map<std::uint64_t, double> TenantClocks::joining() const {
+  std::map<std::uint64_t, double> joins;
+  const auto waited = [this](std::uint64_t tenant) {
+    const auto found = tenants_.find(tenant);
+    return found != tenants_.end() && found->second.waits;
+  };
+  for (const auto& [node, seen] : seen_) {
+    std::optional<double> least;
+    for (const auto& [tenant, said] : seen.tenants) {
+      if (!said.is_waiting || !waited(tenant)) continue;
+      const double clock = tenants_.at(tenant).clock_s;
+      least = least ? std::min(*least, clock) : clock;
+    }
+    if (!least) continue;
+    for (const auto& [tenant, said] : seen.tenants) {
+      if (!said.is_waiting || waited(tenant)) continue;
+      const auto [at, is_new] = joins.try_emplace(tenant, *least);
+      at->second = std::min(at->second, *least);
+    }
+  }
+  return joins;
+}
+
 void TenantClocks::advance(Instant now) {
   const Duration since = advanced_at_ ? std::max(Duration(0), now - *advanced_at_) : Duration(0);
   advanced_at_ = now;
   const double kept = std::exp(-to_seconds(since) / to_seconds(settings_.memory));
-  const std::set<std::uint64_t> waiting = waiting_anywhere();
-  for (const std::uint64_t tenant : waiting) tenants_[tenant];
-  // Who begins to wait joins at the least clock of those that waited already. Where nobody did, nobody is ahead.
+  std::set<std::uint64_t> waiting = waiting_anywhere();
+  const std::map<std::uint64_t, double> joins = joining();
+  for (const std::uint64_t tenant : waiting) tenants_[tenant].seen_waiting = now;
+  for (const auto& [tenant, of] : tenants_) {
+    if (of.seen_waiting && now - *of.seen_waiting < settings_.hold) waiting.insert(tenant);
+  }
+  // Idle tenants move with the least clock of those that waited already. Where nobody did, nobody is ahead.
   std::optional<double> least;
   double weights = 0;
   for (const std::uint64_t tenant : waiting) {
@@ -116,6 +143,12 @@ void TenantClocks::advance(Instant now) {
     weights += weight(tenant);
     if (of.waits) least = least ? std::min(*least, of.clock_s) : of.clock_s;
   }
+  if (!least) {
+    for (auto& [node, seen] : seen_) {
+      for (auto& [tenant, said] : seen.tenants) said.owed = 0;
+    }
+  }
+  for (const auto& [tenant, clock] : joins) tenants_[tenant].clock_s = std::max(tenants_[tenant].clock_s, clock);
   for (auto& [tenant, of] : tenants_) {
     of.clock_s = least ? std::max(0.0, of.clock_s - *least) * kept : 0;
     of.waits = waiting.count(tenant) > 0;
@@ -146,7 +179,9 @@ double TenantClocks::middle_s(const TenantKeys& among) const {
 
 double TenantClocks::lead_s(std::uint64_t tenant, double middle_s) const {
   const auto found = tenants_.find(tenant);
-  return found == tenants_.end() || !found->second.waits ? 0 : found->second.clock_s - middle_s;
+  if (found == tenants_.end()) return 0;
+  const double lead = found->second.clock_s - middle_s;
+  return found->second.waits ? lead : std::max(0.0, lead);
 }
 
 double TenantClocks::factor(std::uint64_t tenant, double middle_s) const {

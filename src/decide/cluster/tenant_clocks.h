@@ -12,9 +12,12 @@
 // Example. A and B have weight 1 and wait here. A was served 40 s, B 36 s: A leads the median of 38 s by 2 s, B by -2 s. A node of 2 tokens and a
 // half_lead of 1 s: half is 1 s, A counts 0.25, B 4. C waits on another node alone and was served 1 s: A and B count as before.
 //
-// As on a node, idleness earns nothing: a tenant that waits nowhere moves with the least clock of those that wait. Nor does service that
-// nobody else waited for cost anything: where nobody waits, all clocks are equal. And a lead is forgotten: it falls to 1/e in `memory`, so what
-// one had while another could not use it is paid back for minutes, not for hours.
+// As on a node, idleness earns nothing: a tenant that waits nowhere moves with the least clock of those that wait, and who begins to wait joins at
+// the least of those that wait on the same nodes, if there are such. Nor does service that
+// nobody waited for cost anything: where nobody waits, on any node, all clocks are equal. And a lead is forgotten: it falls to 1/e in `memory`, so what
+// one had on a node where nobody else waited, while others waited elsewhere, is paid back for about a minute, not for hours.
+//
+// A tenant that waits for its own limits does not hold the others' clocks. Its lead counts against it like everybody's; it is never behind.
 //
 // A node's word is bounded: within one exchange it may add what its tokens can serve in the time since its last report and no more, however much
 // it claims. What it claims beyond that is added with its next reports, under the same bound: the service of a call is said when the call
@@ -40,6 +43,7 @@ struct TenantClockSettings {
   double most_factor = 1024;                   // to either side
   double slack = 1.5;                          // times tokens x time that a report may add
   Duration memory = std::chrono::seconds(60);  // in which a lead falls to 1/e by itself
+  Duration hold = std::chrono::seconds(1);     // a tenant waits for so long after it was last seen to wait
   Duration most_owed =
       std::chrono::seconds(60);  // times the node's tokens: of service that it claims beyond what it may add
 };
@@ -59,7 +63,7 @@ class TenantClocks {
 
   // The median clock of those of `among` that wait somewhere, as of the last advance(); where none does, of all that wait; else 0.
   double middle_s(const TenantKeys& among) const;
-  // How far the tenant is ahead of `middle_s`; 0 where it waits nowhere.
+  // How far the tenant is ahead of `middle_s`. One that waits nowhere is not behind.
   double lead_s(std::uint64_t tenant, double middle_s) const;
   // By which a node that has that middle multiplies the tenant's weight now: 1 where nothing is known.
   double factor(std::uint64_t tenant, double middle_s) const;
@@ -68,6 +72,7 @@ class TenantClocks {
   struct Tenant {
     double clock_s = 0;  // beyond the least of those that wait, as of the last advance()
     bool waits = false;
+    std::optional<Instant> seen_waiting;  // the last time
   };
   struct Said {
     double seconds = 0;  // the most
@@ -86,6 +91,7 @@ class TenantClocks {
   double plausible(const Seen& seen, Instant now, const LoadReport& report) const;
   void take(Seen& seen, const LoadReport& report, bool is_first);
   std::set<std::uint64_t> waiting_anywhere() const;
+  std::map<std::uint64_t, double> joining() const;  // by who begins to wait where others did: at which clock
 
   TenantClockSettings settings_;
   std::map<std::uint64_t, double> weights_;  // that somebody set

@@ -39,15 +39,28 @@ SliceClaims::Rank SliceClaims::rank(const SliceHolder& holder, const SliceClaima
   const double with_them = load(claimant.tenant) + holder.slices / weight(claimant.tenant);
   if (has_stayed && !is_own && with_them < load(holder.tenant))
     return holder.idle > Duration(0) ? Rank::kIdle : Rank::kBusy;
-  const Duration turn = std::max(terms_.turn, holder.comes_back);
-  const bool has_less = is_own || load(claimant.tenant) < load(holder.tenant);
-  return has_less && claimant.waited >= terms_.turn && holder.held >= turn ? Rank::kTurn : Rank::kStays;
+  if (!comes_first(claimant) || !gives_turn(holder, claimant.tenant)) return Rank::kStays;
+  const Duration stay = holder.is_hot ? std::max(terms_.turn, holder.comes_back) : shared_stay(holder);
+  return holder.held >= stay ? Rank::kTurn : Rank::kStays;
+}
+
+bool SliceClaims::gives_turn(const SliceHolder& holder, const std::string& tenant) const {
+  return holder.tenant == tenant || load(tenant) <= load(holder.tenant);
+}
+
+std::vector<std::size_t> SliceClaims::leavers_in_time(const std::string& tenant) const {
+  std::vector<std::size_t> leavers;
+  for (std::size_t i = 0; i < holders_.size(); ++i) {
+    if (gives_turn(holders_[i], tenant)) leavers.push_back(i);
+  }
+  return leavers;
 }
 
 std::vector<std::size_t> SliceClaims::leavers_for(const SliceClaimant& claimant) const {
   struct Leaver {
     Rank rank;
-    double worth;  // who has least goes first
+    bool is_foreign;  // of a turn: own ones go first
+    double worth;     // who has least goes first
     std::size_t index;
     auto operator<=>(const Leaver&) const = default;
   };
@@ -60,7 +73,7 @@ std::vector<std::size_t> SliceClaims::leavers_for(const SliceClaimant& claimant)
     const double worth = its == Rank::kShares ? missed
                          : its == Rank::kTurn ? -to_seconds(holder.held)
                                               : -to_seconds(holder.idle);
-    leavers.push_back({its, worth, i});
+    leavers.push_back({its, its == Rank::kTurn && holder.tenant != claimant.tenant, worth, i});
   }
   std::sort(leavers.begin(), leavers.end());
   std::vector<std::size_t> indices;

@@ -6,7 +6,11 @@
 //           used again within `stay_per_start` times as long as it takes to start, for that long. First who is missed least: the time that it takes to come back over the time until it is used again (its mean gap)
 //   idle    where tenants compete: pipelines of a tenant that has more for its weight than the one who waits would have with them
 //   busy    the same, but it runs requests, which it finishes
-//   turn    the request has waited for `turn`, and it has had its slices for as long, hot or busy: who has had them longest
+//   turn    the request has waited for `turn`: who shares goes though it is busy, and who is hot if it has had its slices for as long. First who
+//           has had them longest, the tenant's own before others'
+//
+// What a function gets in time whose request has waited for `turn` (comes_first) is saved for it: else small functions in turns would never leave
+// a large one all the slices that it needs at the same time.
 //
 // A tenant gives slices of its own up, and such of a tenant that has no less for its weight. So what a tenant has beyond its share it has only while
 // nobody with less waits; since with `idle` and `busy` the one who gets them must not end with more for its weight than the other had, two
@@ -66,11 +70,16 @@ class SliceClaims {
   double load(const std::string& tenant) const;
   // Indices of holders in the order in which they would give up theirs.
   std::vector<std::size_t> leavers_for(const SliceClaimant& claimant) const;
+  // Of holders that give theirs up for a request of this tenant if it only waits.
+  std::vector<std::size_t> leavers_in_time(const std::string& tenant) const;
+  // Where it finds no place and leavers_in_time() would make one, nobody who comes after it may take that.
+  bool comes_first(const SliceClaimant& claimant) const { return claimant.waited >= terms_.turn; }
 
  private:
   enum class Rank { kLongIdle, kShares, kIdle, kBusy, kTurn, kStays };
   Rank rank(const SliceHolder& holder, const SliceClaimant& claimant) const;
   Duration shared_stay(const SliceHolder& holder) const;
+  bool gives_turn(const SliceHolder& holder, const std::string& tenant) const;
   double weight(const std::string& tenant) const;
 
   const ClaimTerms terms_;

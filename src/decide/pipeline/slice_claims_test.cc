@@ -93,6 +93,20 @@ TEST(SliceClaims, WhoWaitedForATurnGetsItFromWhoHadThemLongestHotOrNot) {
   EXPECT_THAT(all.leavers_for({"a", 10s}), ElementsAre(1, 0));
 }
 
+TEST(SliceClaims, WhoSharesAndIsBusyGoesForATurnHoweverLatelyItCame) {
+  auto shares = holder("a", 1, 0s, 200ms), hot = holder("a", 1, 0s, 9s);
+  hot.is_hot = true;
+  const auto all = claims({shares, hot});
+  EXPECT_THAT(all.leavers_for({"a", 9s}), IsEmpty());
+  EXPECT_THAT(all.leavers_for({"a", 10s}), ElementsAre(0));
+  EXPECT_FALSE(all.comes_first({"a", 9s}));
+  EXPECT_TRUE(all.comes_first({"a", 10s}));
+  EXPECT_THAT(all.leavers_in_time("a"), ElementsAre(0, 1));
+  EXPECT_THAT(claims({holder("a", 1, 0s), holder("b", 2, 0s)}).leavers_in_time("b"), ElementsAre(1));
+  EXPECT_THAT(claims({holder("a", 1, 0s, 90s), holder("b", 1, 0s, 60s)}).leavers_for({"b", 10s}), ElementsAre(1, 0))
+      << "a function that needs both, of a tenant that has as much: its own first";
+}
+
 TEST(SliceClaims, TenantsTakeTurnsWhereOneHasNothing) {
   const auto all = claims({holder("a", 4, 0s)});
   EXPECT_THAT(all.leavers_for({"b", 9s}), IsEmpty()) << "it would have as much";

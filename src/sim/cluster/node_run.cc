@@ -1,7 +1,6 @@
 #include "sim/cluster/node_run.h"
 
 #include "base/check.h"
-#include "decide/queueing/queue_tenants.h"
 
 namespace fairlead::sim {
 namespace {
@@ -98,7 +97,7 @@ std::vector<ClusterCall> NodeRun::open_calls() const {
 }
 
 bool NodeRun::contends(std::size_t tenant) const {
-  return QueueTenants::use(node_.core().policy(), TenantId(tenant)).is_waiting;
+  return tenant_use(node_, TenantId(tenant)).is_waiting;
 }
 
 void NodeRun::set_tenant_factors(const std::vector<double>& factors) {
