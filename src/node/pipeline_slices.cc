@@ -8,7 +8,6 @@ namespace fairlead {
 namespace {
 
 constexpr Duration kLongWait = std::chrono::seconds(1);  // of calls of other functions, until idle pipelines make room
-
 }  // namespace
 
 std::optional<PipelineSlices::Holder> PipelineSlices::holder(GpuId gpu) const {
@@ -100,11 +99,11 @@ bool PipelineSlices::are_held(Holder by, const PipelinePlacement& placement) con
 
 std::optional<PipelinePlacement> PipelineSlices::plan_in_time(const Dag& dag, std::vector<Device> held) const {
   for (const Device& one : round_ ? round_->free : free()) {
-    if (std::none_of(held.begin(), held.end(), [&](const Device& other) { return other.id == one.id; }))
-      held.push_back(one);
+    const auto is_it = [&](const Device& other) { return other.id == one.id; };
+    if (std::none_of(held.begin(), held.end(), is_it)) held.push_back(one);
   }
-  auto placement = plan_on(dag, held);
-  return placement ? std::optional(*std::move(placement)) : std::nullopt;
+  if (auto placement = plan_on(dag, held)) return *std::move(placement);
+  return std::nullopt;
 }
 
 Result<PipelinePlacement> PipelineSlices::plan_on(const Dag& dag, const std::vector<Device>& slices) const {

@@ -370,7 +370,7 @@ void Pipelines::arrange() {
     is_awaited = true;
     if (claims.comes_first({.tenant = group.tenant, .waited = claim.waited})) slices_.save(*group.turn);
   }
-  if (!has_gone && slices_.others_wait(now)) {
+  if (!has_gone && !holders.empty() && slices_.others_wait(now)) {
     const auto longest = std::max_element(held.begin(), held.end(), [](const SliceHolder& a, const SliceHolder& b) {
       return std::pair(a.may_leave, a.idle) < std::pair(b.may_leave, b.idle);
     });

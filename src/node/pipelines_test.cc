@@ -165,15 +165,18 @@ TEST_F(PipelinesTest, OneDeviceIsLeftToOtherFunctions) {
   EXPECT_LE(held(), 2u);
 }
 
-TEST_F(PipelinesTest, ItsPlacesAreOnItsOwnDeviceAndEndWithTheReasonWhereItFitsNowhere) {
+TEST_F(PipelinesTest, ItsPlacesAreOnItsOwnDeviceAndCallsGetTheReasonWhereItFitsNowhere) {
   const RegisteredFunction& chain = deploy("chain", gib(60));
   pipelines_->tick();
   ASSERT_FALSE(starts_.empty());
   for (const StartInstance& start : starts_) EXPECT_EQ(start.gpu, chain.pipeline_device);
-  pipelines_->tick();
   run();
-  ASSERT_FALSE(gone_.empty());
-  EXPECT_THAT(gone_[0].second.reason, HasSubstr("no plan fits"));
+  ASSERT_FALSE(ready_.empty()) << "calls wait in the pipeline, where their age is known";
+  make_call(ready_[0]);
+  tick_until([&] { return !answers_.empty(); });
+  EXPECT_TRUE(answers_[0].is_error);
+  EXPECT_EQ(answers_[0].failure.type, "Pipeline.NotPlaced");
+  EXPECT_THAT(answers_[0].failure.text, HasSubstr("no plan fits"));
   EXPECT_EQ(pipelines_->status()[0].state, "no slices");
   EXPECT_EQ(held(), 0u);
 }
