@@ -179,7 +179,7 @@ void Pipelines::tick() {
     note_use(group);
   }
   cutter_.tick();
-  arrange();
+  if (!groups_.empty()) arrange();
   for (auto& [flow, group] : groups_) {
     for (std::optional<Running>* running : {&group.current, &group.next}) {
       if (*running && !(*running)->instance) begin(group, *running);
