@@ -59,6 +59,7 @@ class PipelineSlices {
   // They are its own, and nothing is on them.
   bool are_empty(Holder holder, const PipelinePlacement& placement) const;
   std::optional<Holder> holder(GpuId gpu) const;
+  bool is_promised(GpuId gpu) const { return next_.contains(gpu); }  // by who leaves it, to another one
   // Nothing runs there, and nobody is promised a place; those that nobody holds. Whole GPUs only where there are no slices at all.
   std::vector<Device> free() const;
   std::vector<Device> unheld() const;  // whatever runs there

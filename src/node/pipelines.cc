@@ -8,8 +8,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "decide/pipeline/joined_outputs.h"
 #include "model/tenant.h"
+#include "node/pipeline_calls.h"
 #include "wire/kernel_task_codec.h"
 
 namespace fairlead {
@@ -22,52 +22,10 @@ constexpr Duration kUseWindow = std::chrono::seconds(1);   // over which utilisa
 constexpr Duration kSoon = std::chrono::milliseconds(20);  // while slices change hands
 constexpr Duration kTurnPause = std::chrono::milliseconds(100);  // as kPlanPause, where a request waits for its turn
 constexpr Duration kTriedAgain = std::chrono::seconds(1);        // who calls again within that has waited all the time
+constexpr Duration kPlanTime = std::chrono::milliseconds(5);     // of one tick
 constexpr std::size_t kMostPlaced = 8;                           // that are planned in one tick and found no place
 constexpr std::size_t kMostLeavers = 8;                          // that are planned on, for one who waits
 constexpr std::size_t kLarge = std::size_t{256} << 10;           // an answer above it is made on the worker
-
-Result<std::vector<std::string>> read_call(const PipelineProgram& program, const std::string& payload) {
-  const KernelTask& interface = program.interface;
-  auto call = wire::is_binary(payload) ? wire::decode_kernel_task_call(payload)
-                                       : wire::kernel_task_call_from_json(interface, payload);
-  if (!call) return fail(call.error());
-  if (Status valid = validate_call(interface, *call); !valid) return fail(valid.error());
-  std::vector<std::string> inputs(program.dag.inputs.size());
-  for (CallBinding& input : call->inputs) {
-    if (!input.key.empty()) {
-      return fail(Errc::kInvalidArgument, "input {} is the object '{}': inputs of a pipeline come in the call",
-                  interface.buffers[input.buffer].name, input.key);
-    }
-    inputs[input.buffer] = std::move(input.bytes);
-  }
-  for (const CallBinding& output : call->outputs) {
-    if (output.key.empty()) continue;
-    return fail(Errc::kInvalidArgument,
-                "output {} is to be the object '{}': outputs of a pipeline are answered in the call",
-                interface.buffers[output.buffer].name, output.key);
-  }
-  return inputs;
-}
-
-// For any thread.
-Answer to_answer(InvocationId invocation, bool is_binary, const PipelineProgram& program,
-                 const PipelineInstance::Reply& reply) {
-  KernelTaskAnswer content{.outputs = {}, .phases = reply.phases};
-  const auto first = static_cast<std::uint32_t>(program.dag.inputs.size());
-  const std::vector<JoinedOutput> joined = joined_outputs(program.dag);
-  for (std::uint32_t o = 0; o < joined.size(); ++o) {
-    for (const std::size_t entry : joined[o].entries) {
-      if (!reply.outputs[entry]) continue;
-      content.outputs.push_back({.buffer = first + o, .key = {}, .bytes = std::string(reply.outputs[entry]->bytes())});
-      break;
-    }
-  }
-  return {.invocation = invocation,
-          .is_error = false,
-          .content_type = is_binary ? wire::kKernelTaskContentType : "application/json",
-          .payload = is_binary ? wire::encode(content) : wire::kernel_task_answer_to_json(program.interface, content),
-          .failure = {}};
-}
 
 // Of Pipelines::Group.
 bool is_away(const auto& group) {
@@ -80,16 +38,24 @@ bool is_busy(const auto& group) {
   return !group.waiting.empty() || (runs(group) && group.current->instance->unanswered() > 0);
 }
 
-// The slices that these holders have, and what any pipeline leaves now.
-std::vector<Device> held_in_time(const auto& holders, const std::vector<std::size_t>& leavers, const auto& groups,
-                                 const auto& leaving) {
+// The slices that these holders have, and what any pipeline leaves now for nobody.
+std::vector<Device> held_in_time(const PipelineSlices& slices_of, const auto& holders,
+                                 const std::vector<std::size_t>& leavers, const auto& groups, const auto& leaving) {
   std::map<GpuId, Device> held;
   const auto add = [&held](const auto& running) {
     for (const Device& device : running.placement.slices()) held.emplace(device.id, device);
   };
-  for (const std::size_t leaver : leavers) add(*holders[leaver]->current);
-  for (const auto& [flow, group] : groups) std::for_each(group.draining.begin(), group.draining.end(), add);
-  std::for_each(leaving.begin(), leaving.end(), add);
+  const auto add_unpromised = [&](const auto& running) {
+    for (const Device& device : running.placement.slices()) {
+      if (!slices_of.is_promised(device.id)) held.emplace(device.id, device);
+    }
+  };
+  for (const std::size_t leaver : leavers) {
+    add(*holders[leaver]->current);
+    if (holders[leaver]->next) add(*holders[leaver]->next);
+  }
+  for (const auto& [flow, group] : groups) std::for_each(group.draining.begin(), group.draining.end(), add_unpromised);
+  std::for_each(leaving.begin(), leaving.end(), add_unpromised);
   std::vector<Device> slices;
   for (const auto& [id, device] : held) slices.push_back(device);
   return slices;
@@ -360,7 +326,7 @@ void Pipelines::arrange() {
   bool is_awaited = false, has_gone = false;  // slices by somebody; somebody for another
   for (const Waiting& claim : waiting) {
     Group& group = *claim.group;
-    if (group.starts.may(now) && missed < kMostPlaced) {
+    if (group.starts.may(now) && missed < kMostPlaced && monotonic_now() - now < kPlanTime) {
       has_gone = place(group, claim.waited, claims, holders);
       if (has_gone) break;  // what is said of holders is no longer so
       if (group.current) continue;
@@ -389,6 +355,7 @@ bool Pipelines::place(Group& group, Duration waited, const SliceClaims& claims, 
   const auto take = [&](PipelinePlacement placement) {
     group.lacking.clear();
     group.turn.reset();
+    group.had_turn = monotonic_now();
     group.lacks_since.reset();
     group.current = reserve(group, std::move(placement));
   };
@@ -397,7 +364,8 @@ bool Pipelines::place(Group& group, Duration waited, const SliceClaims& claims, 
     take(*std::move(placement));
     return false;
   }
-  const std::vector<std::size_t> leavers = claims.leavers_for({.tenant = group.tenant, .waited = waited});
+  const std::vector<std::size_t> leavers =
+      claims.leavers_for({.tenant = group.tenant, .waited = group.waiting.empty() ? Duration(0) : waited});
   std::vector<Device> left;
   for (std::size_t i = 0; i < leavers.size(); ++i) {
     for (const Device& device : holders[leavers[i]]->current->placement.slices()) left.push_back(device);
@@ -417,8 +385,9 @@ bool Pipelines::place(Group& group, Duration waited, const SliceClaims& claims, 
     return true;
   }
   const Instant now = monotonic_now();
-  group.turn = slices_.plan_in_time(group.program->dag,
-                                    held_in_time(holders, claims.leavers_in_time(group.tenant), groups_, leaving_));
+  group.turn = slices_.plan_in_time(
+      group.program->dag, held_in_time(slices_, holders, claims.leavers_in_time(group.tenant), groups_, leaving_));
+  if (group.turn) group.had_turn = now;
   group.lacking = group.turn ? "other pipelines have the slices that it fits on: it gets some in its turn"
                              : placement.error().message;
   if (!group.lacks_since) group.lacks_since = now;
@@ -432,6 +401,7 @@ Pipelines::Running Pipelines::reserve(const Group& group, PipelinePlacement plac
   Running running{.number = ++last_number_,
                   .function = group.name,
                   .placement = std::move(placement),
+                  .reserved = monotonic_now(),
                   .since = monotonic_now(),
                   .instance = nullptr};
   slices_.take(running.number, running.placement);
@@ -440,8 +410,11 @@ Pipelines::Running Pipelines::reserve(const Group& group, PipelinePlacement plac
 
 void Pipelines::begin(Group& group, std::optional<Running>& running) {
   if (!slices_.are_held(running->number, running->placement)) {  // others run what they have there
-    running->since = monotonic_now();
-    return;
+    const Instant now = running->since = monotonic_now();
+    if (now - running->reserved < options_.turn_patience) return;
+    group.lacking = "the pipelines that had its slices still run what they have there";
+    end(running, "");
+    return (&running == &group.next ? group.moving : group.starts).put_off(now + kPlanPause);
   }
   if (!slices_.are_empty(running->number, running->placement)) {
     if (monotonic_now() - running->since < options_.empty_limit) return;
@@ -564,10 +537,14 @@ void Pipelines::ready_places(Group& group) {
   }
   const bool is_cut_for = !cutter_.doing_for(group.name).empty();  // it is worth a wait
   if (group.current || group.lacking.empty() || is_cut_for) return;
-  const Duration patience = group.turn ? options_.turn_patience : options_.patience;
+  const Instant now = monotonic_now();
+  const auto is_late = [&](InvocationId waits) {
+    const Instant since = asked_.at(waits).since;
+    const bool hopes = group.turn || now - std::max(since, group.had_turn) < options_.patience;
+    return !hopes || now - since >= options_.turn_patience;
+  };
   std::vector<InvocationId> late;
-  std::copy_if(group.waiting.begin(), group.waiting.end(), std::back_inserter(late),
-               [&](InvocationId waits) { return monotonic_now() - asked_.at(waits).since >= patience; });
+  std::copy_if(group.waiting.begin(), group.waiting.end(), std::back_inserter(late), is_late);
   for (const InvocationId invocation : late) fail_request(invocation, "Pipeline.NotPlaced", group.lacking);
 }
 
@@ -648,7 +625,7 @@ void Pipelines::deliver(InstanceId instance, DeliverRequest request) {
   group->starts.ask(now);
   if (group->starts.is_broken()) return refuse("Pipeline.Broken", broken_words(group->starts));
   asked.program = group->program;
-  auto inputs = read_call(*group->program, request.invocation.payload);
+  auto inputs = read_pipeline_call(*group->program, request.invocation.payload);
   if (!inputs) return refuse("Pipeline.InvalidCall", inputs.error().message);
   asked.inputs = std::make_shared<const std::vector<std::string>>(*std::move(inputs));
   asked.since = now;
@@ -693,16 +670,17 @@ void Pipelines::on_reply(FlowId flow, Number number, PipelineInstance::Reply rep
     group->waiting.insert(later, invocation);
     asked.since = monotonic_now();
     asked.progress = std::move(reply.progress);
+    group->keep.on_request(asked.since);
   } else if (reply.end != FlowEnd::kAnswered) {
     fail_request(invocation, "Pipeline.Failed", reply.why);
   } else if (size_of(reply) < kLarge) {
-    Answer made = to_answer(invocation, asked.binary, *asked.program, reply);
+    Answer made = pipeline_answer(invocation, asked.binary, *asked.program, reply);
     from->taken(reply.id);
     answer(asked, std::move(made));
   } else {
     const PipelineRequestId id = reply.id;
     worker_.run([invocation, binary = asked.binary, program = asked.program,
-                 reply = std::move(reply)] { return to_answer(invocation, binary, *program, reply); },
+                 reply = std::move(reply)] { return pipeline_answer(invocation, binary, *program, reply); },
                 jobs_.guarded([this, id, flow, number](Answer made) {
                   if (PipelineInstance* const its = instance(number)) its->taken(id);
                   const auto waits = asked_.find(made.invocation);

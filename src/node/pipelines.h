@@ -95,7 +95,8 @@ class Pipelines final : public Runner {
     Number number = 0;
     std::string function;
     PipelinePlacement placement;
-    Instant since;                               // it was given its slices; its processes started; it was ready
+    Instant reserved;                            // it was given its slices
+    Instant since;                               // they were its own; its processes started; it was ready
     std::unique_ptr<PipelineInstance> instance;  // null: its slices are not empty yet
   };
   struct Asked {  // a request
@@ -120,6 +121,7 @@ class Pipelines final : public Runner {
     std::deque<InvocationId> waiting;       // in the order of their arrival
     std::string lacking;                    // why there is no pipeline; "": there is one, or none is wanted
     std::optional<PipelinePlacement> turn;  // what it gets of others if its requests only wait
+    Instant had_turn;                       // there was one, or it got slices, the last time
     std::optional<Instant> lacks_since;     // none: it does not wait for slices
     StartAttempts starts, moving;           // of its pipeline; of one on a better place
     KeepAlive keep;

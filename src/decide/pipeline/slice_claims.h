@@ -3,7 +3,8 @@
 // First those that nobody has called for `idle`, whoever has them, the longest idle first. The others go only for a request that waits:
 //
 //   shares  it runs nothing now, uses its slices little (time sharing, keep_alive.h), and has had them for `shared_stay`; and one that will be
-//           used again within `stay_per_start` times as long as it takes to start, for that long. First who is missed least: the time that it takes to come back over the time until it is used again (its mean gap)
+//           used again within `stay_per_start` times as long as it takes to start, for that long. First who is missed least: the time that it
+//           takes to come back over the time until it is used again (its mean gap)
 //   idle    where tenants compete: pipelines of a tenant that has more for its weight than the one who waits would have with them
 //   busy    the same, but it runs requests, which it finishes
 //   turn    the request has waited for `turn`: who shares goes though it is busy, and who is hot if it has had its slices for as long. First who
@@ -14,8 +15,8 @@
 //
 // A tenant gives slices of its own up, and such of a tenant that has no less for its weight. So what a tenant has beyond its share it has only while
 // nobody with less waits; since with `idle` and `busy` the one who gets them must not end with more for its weight than the other had, two
-// tenants push each other out in turns only as `turn` says. And nobody waits for ever: of n functions that are all used on slices for k
-// of them, each has slices for at least `turn` in about n / k turns.
+// tenants push each other out in turns only as `turn` says. And no function of a tenant waits for ever for the tenant's slices: of n that are hot on
+// slices for k of them, each has slices for at least `turn` in about n / k turns.
 //
 // Nobody else gives up what it got less than `least_stay` ago.
 //
@@ -40,7 +41,7 @@ struct SliceHolder {
   std::string tenant;
   int slices = 0;                  // compute slices that it has
   Duration idle{0};                // since its last request ended; 0: it has some
-  Duration held{0};                // since it got them
+  Duration held{0};                // since it was ready there
   bool may_leave = true;           // false: it starts, or moves
   bool is_hot = false;             // exclusive hot: it leaves only because of its tenant, or in turn
   Duration comes_back{0};          // how long it took to start, the last time
@@ -56,7 +57,7 @@ struct SliceClaimant {
 struct ClaimTerms {
   Duration idle = std::chrono::seconds(30);
   Duration least_stay = std::chrono::seconds(10);
-  Duration shared_stay = std::chrono::milliseconds(100);
+  Duration shared_stay = std::chrono::milliseconds(20);
   int stay_per_start = 4;  // but no longer than `turn`
   Duration turn = std::chrono::seconds(10);
 };

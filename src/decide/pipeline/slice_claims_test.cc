@@ -54,7 +54,7 @@ TEST(SliceClaims, WhoSharesGoesForARequestThoughItWasUsedLately) {
   hot.is_hot = true;
   EXPECT_THAT(claims({used, runs, hot}).leavers_for({"a", 1ms}), ElementsAre(0));
   EXPECT_THAT(claims({used, runs, hot}).leavers_for({"a", 0s}), IsEmpty()) << "nobody has called who waits";
-  EXPECT_THAT(claims({holder("a", 1, 1ms, 99ms)}).leavers_for({"a", 1s}), IsEmpty()) << "it came just now";
+  EXPECT_THAT(claims({holder("a", 1, 1ms, 19ms)}).leavers_for({"a", 1s}), IsEmpty()) << "it came just now";
   auto slow = used;
   slow.comes_back = 501ms;
   EXPECT_THAT(claims({slow}).leavers_for({"a", 1s}), ElementsAre(0)) << "it is not known to be used again soon";
