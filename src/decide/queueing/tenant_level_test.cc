@@ -164,7 +164,7 @@ TEST_F(TenantFactors, WhoseFunctionsAllStartWaitsForNobody) {
 // A guess at one factor is taken back at another.
 TEST_F(TenantFactors, GuessesThatWereScaledLeaveNothingBehind) {
   serve(2, 7s);
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 500; ++i) {
     QueueTenants::set_factor(*queue_, kOfA, 1.0 + i % 7);
     const auto choice = begin();
     QueueTenants::set_factor(*queue_, kOfA, 1.0 / (1 + i % 11));
