@@ -321,7 +321,7 @@ void Pipelines::arrange() {
     waiting.push_back({&group, waits, {waits == Duration(0), claims.load(group.tenant), -waits}});
   }
   std::stable_sort(waiting.begin(), waiting.end(), [](const Waiting& a, const Waiting& b) { return a.key < b.key; });
-  slices_.begin_round();
+  if (!waiting.empty()) slices_.begin_round();
   std::size_t missed = 0;
   bool is_awaited = false, has_gone = false;  // slices by somebody; somebody for another
   for (const Waiting& claim : waiting) {
