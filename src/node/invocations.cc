@@ -110,12 +110,16 @@ Result<InvocationId> Invocations::admit(Live live, Instant deadline) {
   return invocation;
 }
 
-// What nobody waits for any more leaves the queue; what already runs, runs on.
+// What nobody waits for any more leaves the queue; of what is delivered the runner is told. What already runs, runs on.
 void Invocations::cancel_waiter(InvocationId invocation, std::uint64_t ticket) {
   const auto it = live_.find(invocation);
   if (it == live_.end()) return;
   std::erase_if(it->second.waiters, [&](const Waiter& waiter) { return waiter.ticket == ticket; });
   if (!it->second.waiters.empty() || it->second.over) return;
+  if (it->second.instance) {
+    if (abandoned_) abandoned_(it->second.instance, invocation);
+    return;
+  }
   driver_.tell([&](Core& core, Instant now, Actions& out) { core.cancel(now, invocation, out); });
 }
 

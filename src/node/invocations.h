@@ -61,6 +61,9 @@ class Invocations {
   // Replies that are kept for repeats, as RecentReplies has it.
   void count_in(std::shared_ptr<ByteBudget> memory) { recent_.count_in(std::move(memory)); }
 
+  // Who is told that nobody waits for an invocation any more, which its instance has.
+  void on_abandoned(std::function<void(InstanceId, InvocationId)> abandoned) { abandoned_ = std::move(abandoned); }
+
   void tell(const RequestSinks* sinks) { sinks_ = sinks; }  // who outlives it; they may come and go
 
   CancelHandle invoke(const RegisteredFunction& function, InvokeRequest request, Callback<Outcome> done);
@@ -128,6 +131,7 @@ class Invocations {
   Charges& charges_;
   InvocationNotes& notes_;
   const RequestSinks* sinks_ = &kNoSinks;
+  std::function<void(InstanceId, InvocationId)> abandoned_;
   RecentRequests requests_;
   RecentReplies recent_;
   std::unordered_map<InvocationId, Live> live_;

@@ -146,6 +146,9 @@ Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<Flo
           [this](const InvocationRecord& record) { notes_.add(record); }),
       invocations_(driver_, functions_, request_ids_, charges_, notes_) {
   invocations_.tell(options_.sinks);
+  invocations_.on_abandoned([this](InstanceId instance, InvocationId invocation) {
+    if (LiveInstance* const live = instances_.find(instance)) live->runner->abandoned(invocation);
+  });
   driver_.connect([this](const Action& action) { std::visit([this](const auto& a) { act(a); }, action); },
                   [this] { note_drained(); });
 }

@@ -295,7 +295,9 @@ void Pipelines::arrange() {
   const Instant now = monotonic_now();
   std::vector<Group*> holders;
   std::vector<SliceHolder> held;
+  std::map<std::string, int> leaving;
   for (auto& [flow, group] : groups_) {
+    for (const Running& running : group.draining) leaving[group.tenant] += compute_slices(running.placement);
     if (!group.current) continue;
     holders.push_back(&group);
     held.push_back({.tenant = group.tenant,
@@ -308,7 +310,7 @@ void Pipelines::arrange() {
                     .gap = group.gap});
   }
   const SliceClaims claims(options_.claims, options_.weights ? options_.weights() : std::map<std::string, double>(),
-                           held);
+                           held, std::move(leaving));
   struct Waiting {
     Group* group;
     Duration waited;
@@ -569,6 +571,15 @@ void Pipelines::start(const StartOrder& order) {
   unready_[flow].insert(order.instance);
   jobs_.post([this, flow] {
     if (Group* const group = find(flow)) ready_places(*group);
+  });
+}
+
+// It claims no slices for nobody; in a pipeline it runs on.
+void Pipelines::abandoned(InvocationId invocation) {
+  jobs_.post([this, invocation] {
+    const auto asked = asked_.find(invocation);
+    if (asked == asked_.end() || asked->second.at) return;
+    fail_request(invocation, "Pipeline.Abandoned", "its client went away while it waited for slices");
   });
 }
 

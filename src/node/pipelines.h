@@ -79,6 +79,7 @@ class Pipelines final : public Runner {
 
   void start(const StartOrder& order) override;
   void deliver(InstanceId instance, DeliverRequest request) override;
+  void abandoned(InvocationId invocation) override;
   void kill(InstanceId instance) override;
   std::optional<DeviceUse> use(InstanceId instance) override;
   UseSource use_source() const override { return UseSource::kMeasured; }

@@ -181,6 +181,30 @@ TEST_F(PipelinesTest, ItsPlacesAreOnItsOwnDeviceAndCallsGetTheReasonWhereItFitsN
   EXPECT_EQ(held(), 0u);
 }
 
+TEST_F(PipelinesTest, ACallWhoseClientWentAwayWaitsForNoSlices) {
+  make({}, 1h);
+  deploy("chain", gib(60));
+  pipelines_->tick();
+  run();
+  ASSERT_FALSE(ready_.empty());
+  make_call(ready_[0]);
+  ASSERT_EQ(pipelines_->status()[0].waiting, 1u);
+  pipelines_->abandoned(InvocationId(8));
+  run();
+  EXPECT_TRUE(answers_.empty()) << "of another call";
+  const std::size_t before = ready_.size();
+  pipelines_->abandoned(InvocationId(7));
+  EXPECT_TRUE(answers_.empty()) << "events never come from inside a call";
+  run();
+  ASSERT_EQ(answers_.size(), 1u);
+  EXPECT_EQ(answers_[0].failure.type, "Pipeline.Abandoned");
+  EXPECT_EQ(pipelines_->status()[0].waiting, 0u);
+  EXPECT_EQ(ready_.size(), before + 1) << "its place takes the next call";
+  pipelines_->abandoned(InvocationId(7));
+  run();
+  EXPECT_EQ(answers_.size(), 1u);
+}
+
 TEST_F(PipelinesTest, ASliceThatIsGoneIsReplaced) {
   deploy("chain", gib(9));
   pipelines_->tick();

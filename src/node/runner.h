@@ -76,6 +76,8 @@ class Runner {
   virtual void start(const StartOrder& order) = 0;
   // REQUIRES: the instance waits in `next`.
   virtual void deliver(InstanceId instance, DeliverRequest request) = 0;
+  // Nobody waits for the answer any more: what has not begun may be answered as failed. Unknown: no effect.
+  virtual void abandoned(InvocationId) {}
   // gone() follows. Unknown or already gone: no effect.
   virtual void kill(InstanceId instance) = 0;
 

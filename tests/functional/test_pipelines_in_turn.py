@@ -1,5 +1,6 @@
 """More pipelines than slices: they share, and take turns. No call is lost for it, none is wrong, and nobody waits for ever."""
 
+import http.client
 import json
 import random
 import threading
@@ -123,6 +124,26 @@ def test_who_waits_for_a_turn_says_so_and_who_fits_nowhere_is_told(p1, folder): 
     assert pipeline(node, "busy")["state"] == "runs", "nobody has called who waits"
     assert out(node.invoke("waits", call(numbers(0)))) == [3 * (value + 1) for value in numbers(0)]
     assert pipeline(node, "busy")["state"] == "warm"
+
+
+def test_a_call_whose_client_went_away_takes_no_turn(p1, folder):  # noqa: F811
+    node = p1("2g.20gb,1g.10gb", "--pipeline-turn", "2")
+    for name in ("busy", "waits"):
+        node.deploy(name, chain(folder, name=name, memory_gib=8), Timeout=60)
+    load = Load(node, "busy")
+    eventually(lambda: len(load.latencies) > 20)
+    client = http.client.HTTPConnection(node.host, node.port)
+    client.request("POST", "/2015-03-31/functions/waits/invocations", call(numbers(0)))
+    eventually(lambda: pipeline(node, "waits")["waiting"] == 1)
+    client.close()
+    eventually(lambda: pipeline(node, "waits")["waiting"] == 0)
+    before = len(load.latencies)
+    eventually(lambda: len(load.latencies) > before + 50)
+    load.stop()
+    assert load.wrong == []
+    assert pipeline(node, "busy")["state"] == "runs"
+    assert pipeline(node, "waits")["why"]
+    assert out(node.invoke("waits", call(numbers(0)))) == expected(numbers(0))
 
 
 def test_a_killed_node_in_the_middle_of_turns_leaves_nothing(p1, folder):  # noqa: F811

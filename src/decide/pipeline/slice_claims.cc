@@ -6,8 +6,10 @@
 namespace fairlead {
 
 SliceClaims::SliceClaims(const ClaimTerms& terms, std::map<std::string, double> weights,
-                         std::vector<SliceHolder> holders)
-    : terms_(terms), weights_(std::move(weights)), holders_(std::move(holders)) {}
+                         std::vector<SliceHolder> holders, std::map<std::string, int> leaving)
+    : terms_(terms), weights_(std::move(weights)), holders_(std::move(holders)), slices_(std::move(leaving)) {
+  for (const SliceHolder& holder : holders_) slices_[holder.tenant] += holder.slices;
+}
 
 double SliceClaims::weight(const std::string& tenant) const {
   const auto known = weights_.find(tenant);
@@ -15,9 +17,8 @@ double SliceClaims::weight(const std::string& tenant) const {
 }
 
 double SliceClaims::load(const std::string& tenant) const {
-  int slices = 0;
-  for (const SliceHolder& holder : holders_) slices += holder.tenant == tenant ? holder.slices : 0;
-  return slices / weight(tenant);
+  const auto known = slices_.find(tenant);
+  return known == slices_.end() ? 0 : known->second / weight(tenant);
 }
 
 // Who shares. To end one that is used again at once costs its start and gains nothing.

@@ -64,8 +64,10 @@ struct ClaimTerms {
 
 class SliceClaims {
  public:
-  // `weights`: of tenants; one that is not there has 1.
-  SliceClaims(const ClaimTerms& terms, std::map<std::string, double> weights, std::vector<SliceHolder> holders);
+  // `weights`: of tenants; one that is not there has 1. `leaving`: compute slices, by tenant, of those that have given
+  // theirs up and still run what they have there. They count until they are gone: who is slow to leave gains nothing.
+  SliceClaims(const ClaimTerms& terms, std::map<std::string, double> weights, std::vector<SliceHolder> holders,
+              std::map<std::string, int> leaving = {});
 
   // Compute slices of the tenant over its weight: who has least goes first.
   double load(const std::string& tenant) const;
@@ -86,6 +88,7 @@ class SliceClaims {
   const ClaimTerms terms_;
   const std::map<std::string, double> weights_;
   const std::vector<SliceHolder> holders_;
+  std::map<std::string, int> slices_;  // compute slices, by tenant
 };
 
 }  // namespace fairlead

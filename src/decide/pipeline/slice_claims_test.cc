@@ -42,6 +42,16 @@ TEST(SliceClaims, NobodyEndsWithMoreForItsWeightThanTheOtherHad) {
   EXPECT_DOUBLE_EQ(claims({holder("a", 4, 0s)}, {{"a", 2}}).load("a"), 2);
 }
 
+TEST(SliceClaims, WhatATenantIsSlowToLeaveIsStillItsOwn) {
+  const ClaimTerms terms{.idle = 30s, .least_stay = 10s};
+  const std::vector<SliceHolder> held = {holder("a", 2, 0s)};
+  EXPECT_THAT(SliceClaims(terms, {}, held).leavers_for({"b", 1s}), IsEmpty()) << "1 each would be as much";
+  EXPECT_THAT(SliceClaims(terms, {}, held, {{"a", 1}}).leavers_for({"b", 1s}), ElementsAre(0));
+  EXPECT_THAT(SliceClaims(terms, {}, held, {{"a", 1}, {"b", 1}}).leavers_for({"b", 1s}), IsEmpty());
+  EXPECT_DOUBLE_EQ(SliceClaims(terms, {{"a", 2}}, held, {{"a", 1}, {"c", 3}}).load("a"), 1.5);
+  EXPECT_DOUBLE_EQ(SliceClaims(terms, {}, held, {{"c", 3}}).load("c"), 3);
+}
+
 TEST(SliceClaims, WhoCameLatelyOrIsHotStays) {
   auto lately = holder("a", 7, 60s, 9s), starts = holder("a", 7, 60s);
   lately.is_hot = true;
