@@ -216,7 +216,7 @@ int find_size(Cli& cli, const Options& options, const std::string& code, const J
   if (!is_profiled(cli, options.name, code)) {
     auto payload = read_payload({.file = options.sample}, cli.in(), kMaxSyncPayloadBytes);
     if (!payload) return cli.report(payload.error());
-    if (!agrees_to_calls(cli, options.name, Payloads::kOfAuthor, false, options.yes)) {
+    if (!agrees_to_calls(cli, options.name, Payloads::kOfAuthor, Experiment::kRectangles, options.yes)) {
       cli.err() << fmt::format(
           "nothing was measured: {0} runs best effort until fairlead profile {0} --sample {1} --yes\n", options.name,
           options.sample);
@@ -254,7 +254,8 @@ int deploy_folder(Cli& cli, const Options& options, const Json& declared_configu
   all_tags.update(*tags);
   const bool is_asked =
       options.objective_ms && options.sample.empty() && is_kernel_task(options) && !is_settled(all_tags);
-  const bool is_measured = is_asked && agrees_to_calls(cli, options.name, Payloads::kMadeUp, false, options.yes);
+  const bool is_measured =
+      is_asked && agrees_to_calls(cli, options.name, Payloads::kMadeUp, Experiment::kRectangles, options.yes);
   if (is_measured) (*tags)[std::string(kAutoscaleTag)] = "true";
   bool exists = false;
   Result<Json> function = [&]() -> Result<Json> {

@@ -38,22 +38,29 @@ int tell(Cli& cli, const Options& options, const Json& profile) {
 int run_profile(Cli& cli, const Options& options) {
   if (options.name.empty()) return cli.report({Errc::kInvalidArgument, "NAME is missing: which function?"});
   const bool is_generated = options.sample.empty();
+  const auto known = cli.node().call("GET", native_path(options.name, "/profile"));
+  if (!known) return cli.report(known.error());
+  const bool is_pipeline = known->contains("components");
+  if (is_pipeline && !options.html.empty()) {
+    return cli.report(
+        {Errc::kInvalidArgument, fmt::format("--html: {} is a pipeline, and has no rectangles to draw", options.name)});
+  }
   if (is_generated) {  // before anybody is asked: only of what says what it takes
-    if (const auto known = cli.node().call("GET", native_path(options.name, "/profile")); !known) {
-      return cli.report(known.error());
-    }
     if (!cli.node().call("GET", "/v2/models/" + net::percent_encode(options.name))) {
       return cli.report(
           {Errc::kInvalidArgument,
-           "--sample is missing: a file with the payload that trials send (of a kernel task the node makes "
-           "it up)"});
+           "--sample is missing: a file with the payload that trials send (of a kernel task or a pipeline "
+           "the node makes it up)"});
     }
   }
   auto payload =
       is_generated ? Result<std::string>("") : read_payload({.file = options.sample}, cli.in(), kMaxSyncPayloadBytes);
   if (!payload) return cli.report(payload.error());
   const Payloads payloads = is_generated ? Payloads::kMadeUp : Payloads::kOfAuthor;
-  if (!agrees_to_calls(cli, options.name, payloads, options.grid, options.yes)) {
+  const Experiment experiment = is_pipeline    ? Experiment::kPipeline
+                                : options.grid ? Experiment::kGrid
+                                               : Experiment::kRectangles;
+  if (!agrees_to_calls(cli, options.name, payloads, experiment, options.yes)) {
     return cli.report({Errc::kInvalidArgument, "nothing was measured: say --yes"});
   }
   const auto profile = run_experiment(cli, {.function = options.name,
@@ -77,7 +84,17 @@ Result<Json> kept_profile(Cli& cli, const std::string& function) {
   return profiles.front();
 }
 
+// Of a pipeline: as plans count on it now, which every call makes better.
 int run_show(Cli& cli, const Options& options) {
+  const auto known = cli.node().call("GET", native_path(options.name, "/profile"));
+  if (!known) return cli.report(known.error());
+  if (const Json now = known->value("components", Json()); now.is_array()) {
+    if (!options.html.empty())
+      return cli.report({Errc::kInvalidArgument,
+                         fmt::format("--html: {} is a pipeline, and has no rectangles to draw", options.name)});
+    cli.out() << (cli.json() ? known->dump(2) + "\n" : component_times_text(now));
+    return kOk;
+  }
   const auto profile = kept_profile(cli, options.name);
   if (!profile) return cli.report(profile.error());
   return tell(cli, options, *profile);
@@ -118,9 +135,9 @@ void add_profile(Cli& cli) {
       "profile", "Measure what a function does on parts of a GPU: it is called again and again on this node",
       [&cli, options] { return run_profile(cli, *options); });
   profile.add_option("NAME", options->name, "Function");
-  profile.add_option(
-      "--sample", options->sample,
-      "File with the payload that trials send; -: standard input [of a kernel task: made up by the node]");
+  profile.add_option("--sample", options->sample,
+                     "File with the payload that trials send; -: standard input [of a kernel task or a pipeline: made "
+                     "up by the node]");
   profile.add_flag("--grid", options->grid, "Measure the paper's 35 rectangles, not only those that tell most");
   profile.add_flag("--alone", options->alone,
                    "No trial at the end beside a copy of the function [one, with --sharing mps]");

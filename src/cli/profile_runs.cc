@@ -52,13 +52,18 @@ std::string tags_path(const std::string& function) {
   return "/2017-03-31/tags/" + net::percent_encode(function_arn(function));
 }
 
-bool agrees_to_calls(Cli& cli, const std::string& function, Payloads payloads, bool is_grid, bool yes) {
+bool agrees_to_calls(Cli& cli, const std::string& function, Payloads payloads, Experiment experiment, bool yes) {
+  const std::string how =
+      experiment == Experiment::kPipeline
+          ? "30 times, one call after the other, on the slices that it has"
+          : fmt::format(
+                "a few seconds for each of {}{} trials, and on a node with MPS up to two more, the last beside a "
+                "copy of itself",
+                experiment == Experiment::kGrid ? "" : "at most ", kGridTrials);
   cli.err() << fmt::format(
-      "{} will be called again and again with {}, a few seconds for each of {} trials, and on a node with "
-      "MPS up to two more, the last beside a copy of itself; its answers are "
-      "thrown away, and what it does otherwise is done each time.\n",
-      function, payloads == Payloads::kMadeUp ? "inputs that the node makes up" : "this payload",
-      is_grid ? fmt::format("{}", kGridTrials) : fmt::format("at most {}", kGridTrials));
+      "{} will be called again and again with {}, {}; its answers are thrown away, and what it does otherwise is done "
+      "each time.\n",
+      function, payloads == Payloads::kMadeUp ? "inputs that the node makes up" : "this payload", how);
   if (yes || ::isatty(STDIN_FILENO) == 0) return yes;
   cli.err() << "Go on? [y/N] " << std::flush;
   std::string answer;
@@ -86,8 +91,8 @@ Result<Json> run_experiment(Cli& cli, const ProfileRun& run) {
         return fail(Errc::kConflict, "the experiment on {} ended after {} trials and {} calls: {}", run.function, told,
                     experiment.value("calls", 0), failed);
       }
-      cli.err() << fmt::format("{} trials, {} calls; {}\n", told, experiment.value("calls", 0),
-                               experiment.value("doing", ""));
+      const std::string trials = told > 0 ? fmt::format("{} trials, ", told) : "";
+      cli.err() << fmt::format("{}{} calls; {}\n", trials, experiment.value("calls", 0), experiment.value("doing", ""));
       const Json profiles = state->value("profiles", Json::array());
       if (!profiles.empty()) return profiles.front();  // else it is on its way to the disk
     }
@@ -95,7 +100,36 @@ Result<Json> run_experiment(Cli& cli, const ProfileRun& run) {
   }
 }
 
+std::string component_times_text(const Json& times) {
+  if (!times.is_array() || times.empty()) return "";
+  Table table({{"COMPONENT"},
+               {"SLICE"},
+               {"MS", Table::Align::kRight},
+               {"+-", Table::Align::kRight},
+               {"RUNS", Table::Align::kRight}});
+  for (const Json& time : times) {
+    const auto runs = time.value("runs", std::uint64_t{0});
+    table.add_row({time.value("component", ""), time.value("slice", ""), fmt::format("{:.3f}", time.value("ms", 0.0)),
+                   runs > 0 ? fmt::format("{:.3f}", time.value("deviation_ms", 0.0)) : "",
+                   runs > 0 ? fmt::format("{}", runs) : "predicted"});
+  }
+  return table.text();
+}
+
 std::string profile_text(const Json& profile) {
+  const std::string head =
+      fmt::format("{} on {}, code {}, {}{}\n", profile.value("function", ""), profile.value("device", ""),
+                  profile.value("code_sha256", ""), format_time(profile.value("measured_ms", std::int64_t{0})),
+                  profile.value("imported", false) ? ", imported" : "");
+  if (const std::string components = component_times_text(profile.value("components", Json())); !components.empty()) {
+    const Json trials = profile.value("trials", Json::array());
+    const Json trial = trials.empty() ? Json::object() : trials.front();
+    return head +
+           fmt::format("{} calls, one after the other: {:.1f} requests/s, p50 {:.2f} ms, p99 {:.2f} ms\n\n",
+                       trial.value("requests", 0), trial.value("rate_per_s", 0.0), trial.value("p50_ms", 0.0),
+                       trial.value("p99_ms", 0.0)) +
+           components;
+  }
   Table table({{"SMS", Table::Align::kRight},
                {"TIME", Table::Align::kRight},
                {"REQ/S", Table::Align::kRight},
@@ -113,9 +147,7 @@ std::string profile_text(const Json& profile) {
          fmt::format("{:.2f}", trial.value("p99_ms", 0.0)), format_percent(trial.value("utilisation", 0.0)),
          format_bytes(trial.value("memory_bytes", 0.0)), fmt::format("{}", trial.value("requests", 0))});
   }
-  return fmt::format("{} on {}, code {}, {}{}\n", profile.value("function", ""), profile.value("device", ""),
-                     profile.value("code_sha256", ""), format_time(profile.value("measured_ms", std::int64_t{0})),
-                     profile.value("imported", false) ? ", imported" : "") +
+  return head +
          fmt::format("execution: {:.2f} ms + {:.1f} ms x % / min(SMs, {:.0f} %)\nwhy no more: {}\n",
                      profile.value("fixed_ms", 0.0), profile.value("work_ms", 0.0),
                      profile.value("saturation_percent", 0.0), profile.value("ended", "")) +

@@ -18,10 +18,13 @@ struct ProfileRun {
 
 // The author is told before that the function will run many times. False: he was asked, and does not want it.
 enum class Payloads { kOfAuthor, kMadeUp };
-bool agrees_to_calls(Cli& cli, const std::string& function, Payloads payloads, bool is_grid, bool yes);
+enum class Experiment { kRectangles, kGrid, kPipeline };
+bool agrees_to_calls(Cli& cli, const std::string& function, Payloads payloads, Experiment experiment, bool yes);
 // Starts it and waits for its end; says each trial on stderr. The profile, as the node keeps it.
 Result<Json> run_experiment(Cli& cli, const ProfileRun& run);
 std::string profile_text(const Json& profile);
+// What components of a pipeline take on each type of slice; "": `times` is empty or no list.
+std::string component_times_text(const Json& times);
 // "/fairlead/v1/functions/NAME" + suffix
 std::string native_path(const std::string& function, const std::string& suffix);
 std::string tags_path(const std::string& function);  // "/2017-03-31/tags/" + its ARN

@@ -40,6 +40,7 @@ struct ExperimentStatus {
 struct ProfileStatus {
   std::vector<FunctionProfile> profiles;  // of the function, the newest first
   std::optional<ExperimentStatus> experiment;
+  std::vector<ComponentTime> components = {};  // of a pipeline, as plans count on them now; empty: it is none
 };
 
 struct ScalingNote {

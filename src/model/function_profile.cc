@@ -90,6 +90,34 @@ json beside_json(const TrialBeside& beside) {
   return object;
 }
 
+json component_json(const ComponentTime& time) {
+  return {{"component", time.component},       {"content", time.content}, {"slice", time.slice}, {"ms", time.ms},
+          {"deviation_ms", time.deviation_ms}, {"runs", time.runs}};
+}
+
+// Only pipelines have any.
+Status read_components(const json& all, FunctionProfile& profile) {
+  const auto list = all.find("components");
+  if (list == all.end()) return {};
+  if (!list->is_array() || list->empty() || list->size() > kMaxComponentTimes) {
+    return fail(Errc::kInvalidArgument, "components must be a list of 1 to {} times", kMaxComponentTimes);
+  }
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const json& object = (*list)[i];
+    if (!object.is_object()) return fail(Errc::kInvalidArgument, "components[{}] must be an object", i);
+    Members members(object, fmt::format("components[{}].", i));
+    ComponentTime time{.component = members.text("component", false),
+                       .content = members.text("content", false),
+                       .slice = members.text("slice", false),
+                       .ms = members.number("ms", 0, kMostTime),
+                       .deviation_ms = members.number("deviation_ms", 0, kMostTime)};
+    time.runs = static_cast<std::uint64_t>(members.number("runs", 0, 1e12));
+    if (!members.status()) return members.status();
+    profile.components.push_back(std::move(time));
+  }
+  return {};
+}
+
 // Older profiles have none.
 Status read_beside(const json& all, FunctionProfile& profile) {
   if (all.contains("alone")) {
@@ -136,6 +164,7 @@ std::string to_json(const FunctionProfile& profile) {
               {"trials", std::move(trials)}};
   if (profile.beside) all["beside"] = beside_json(*profile.beside);
   if (!profile.alone.empty()) all["alone"] = profile.alone;
+  for (const ComponentTime& time : profile.components) all["components"].push_back(component_json(time));
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -153,7 +182,7 @@ Result<FunctionProfile> profile_from_json(std::string_view text) {
                           .device = members.text("device", false),
                           .trials = {},
                           .fixed_ms = members.number("fixed_ms", 0, kMostTime),
-                          .work_ms = members.number("work_ms", 1e-6, kMostTime * 100),
+                          .work_ms = members.number("work_ms", all.contains("components") ? 0 : 1e-6, kMostTime * 100),
                           .saturation_percent = members.number("saturation_percent", 1, 100),
                           .error = members.number("error", 0, 10),
                           .ended = members.text("ended", true),
@@ -170,6 +199,7 @@ Result<FunctionProfile> profile_from_json(std::string_view text) {
     profile.trials.push_back(*std::move(trial));
   }
   if (Status read = read_beside(all, profile); !read) return fail(read.error());
+  if (Status read = read_components(all, profile); !read) return fail(read.error());
   return profile;
 }
 

@@ -18,6 +18,7 @@ namespace fairlead {
 
 inline constexpr std::size_t kMaxProfileTrials = 400;
 inline constexpr std::size_t kMaxProfileBytes = 1 << 20;  // as JSON
+inline constexpr std::size_t kMaxComponentTimes = 1024;
 inline constexpr double kLeastSlowdown = 0.01, kMostSlowdown = 1000;
 
 struct MeasuredTrial {
@@ -41,6 +42,16 @@ struct TrialBeside {
   bool operator==(const TrialBeside&) const = default;
 };
 
+// Of a pipeline: what one of its components takes on a type of slice.
+struct ComponentTime {
+  std::string component;
+  std::string content;  // digest of its kernels, shapes and sizes: others of the same content take as long
+  std::string slice;    // "1g"
+  double ms = 0, deviation_ms = 0;
+  std::uint64_t runs = 0;  // that were seen; 0: it is predicted
+  bool operator==(const ComponentTime&) const = default;
+};
+
 struct FunctionProfile {
   std::string function;
   std::string code_sha256;  // FunctionRecord's
@@ -52,6 +63,7 @@ struct FunctionProfile {
   std::int64_t measured_ms = 0;  // since 1970
   bool is_imported = false;
   std::optional<TrialBeside> beside = {};
+  std::vector<ComponentTime> components = {};  // of a pipeline, which has one trial, on its slices, and no rectangle
   std::string alone = {};  // why there is no trial beside a copy; "" too: it was measured before there were any
   bool operator==(const FunctionProfile&) const = default;
 

@@ -1,9 +1,12 @@
 #include "model/function_profile.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace fairlead {
 namespace {
+
+using testing::HasSubstr;
 
 FunctionProfile example() {
   FunctionProfile profile{.function = "resnet", .code_sha256 = "abc=", .device = "V100"};
@@ -45,6 +48,28 @@ TEST(FunctionProfile, WhatWasMeasuredBesideACopyComesBackAsItWasWritten) {
   const auto without = profile_from_json(to_json(alone));
   ASSERT_TRUE(without.has_value()) << without.error().message;
   EXPECT_EQ(*without, alone);
+}
+
+TEST(FunctionProfile, TimesOfComponentsComeBackAsTheyWereWrittenAndAreChecked) {
+  FunctionProfile profile = example();
+  profile.fixed_ms = profile.work_ms = 0;
+  profile.components = {
+      {.component = "sr", .content = "ab12", .slice = "1g", .ms = 4.5, .deviation_ms = 0.25, .runs = 30},
+      {.component = "sr", .content = "ab12", .slice = "2g", .ms = 2.25, .deviation_ms = 0, .runs = 0}};
+  const auto read = profile_from_json(to_json(profile));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, profile);
+  const auto refused = [&](auto change) {
+    FunctionProfile wrong = profile;
+    change(wrong);
+    const auto again = profile_from_json(to_json(wrong));
+    return again ? std::string() : again.error().message;
+  };
+  EXPECT_THAT(refused([](FunctionProfile& p) { p.components[1].ms = -1; }), HasSubstr("components[1].ms is -1"));
+  EXPECT_THAT(refused([](FunctionProfile& p) { p.components[0].slice = ""; }), HasSubstr("components[0].slice"));
+  EXPECT_THAT(refused([](FunctionProfile& p) { p.components.resize(kMaxComponentTimes + 1, p.components[0]); }),
+              HasSubstr("1 to 1024"));
+  EXPECT_THAT(refused([](FunctionProfile& p) { p.components.clear(); }), HasSubstr("work_ms"));
 }
 
 TEST(FunctionProfile, OneFromBeforeThereWereCopiesIsNoSlower) {

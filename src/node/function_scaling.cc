@@ -18,10 +18,15 @@ constexpr Duration kMeasureAgain = std::chrono::seconds(30);
 
 FunctionScaling::FunctionScaling(boost::asio::io_context& io, Store& store, FunctionControl& control,
                                  Functions& functions, Invocations& invocations, Instances& instances,
-                                 CoreDriver& driver, Devices devices)
-    : store_(store),
-      functions_(functions),
+                                 CoreDriver& driver, Devices devices, std::shared_ptr<ComponentTimes> times)
+    : functions_(functions),
       devices_(std::move(devices)),
+      times_(std::move(times)),
+      profiles_(store, functions,
+                [this](const FunctionProfile& profile) {
+                  learn(*times_, profile, devices_());
+                  autoscaler_.profiled(profile.function);
+                }),
       profiler_(
           io, control, functions, invocations, instances,
           [this](GpuId gpu) -> std::optional<Device> {
@@ -30,9 +35,15 @@ FunctionScaling::FunctionScaling(boost::asio::io_context& io, Store& store, Func
             }
             return std::nullopt;
           },
-          [this](FunctionProfile profile) { keep(std::move(profile), {}); }),
+          [this](FunctionProfile profile) { profiles_.keep(std::move(profile), {}); }),
+      pipelines_(io, functions, invocations, *times_,
+                 [this](FunctionProfile profile) {
+                   profile.device = model_of(devices_());
+                   profiles_.keep(std::move(profile), {});
+                 }),
       autoscaler_(
-          io, driver, control, functions, [this](const FunctionRecord& record) { return profile_of(record); },
+          io, driver, control, functions,
+          [this](const FunctionRecord& record) { return profiles_.of(record, devices_()); },
           [this] {
             Bytes least(0);
             for (const Device& device : devices_()) {
@@ -84,6 +95,7 @@ std::string FunctionScaling::measure(const FunctionRecord& record) {
 
 void FunctionScaling::start(Autoscaler::Options options) {
   has_widths_ = options.has_widths;
+  profiles_.each([this](const FunctionProfile& profile) { learn(*times_, profile, devices_()); });
   autoscaler_.start(options);
 }
 
@@ -99,51 +111,39 @@ NodeService::Callback<Outcome> FunctionScaling::counted(const std::string& funct
   };
 }
 
-// Of its code, on a model of device that the node has: the newest.
-const FunctionProfile* FunctionScaling::profile_of(const FunctionRecord& record) const {
-  const auto known = profiles_.find(record.name);
-  if (known == profiles_.end()) return nullptr;
-  const std::vector<Device> devices = devices_();
-  for (const FunctionProfile& profile : known->second) {
-    const auto is_it = [&](const Device& device) { return device.name == profile.device; };
-    if (profile.code_sha256 == record.code_sha256 && std::any_of(devices.begin(), devices.end(), is_it))
-      return &profile;
-  }
-  return nullptr;
-}
-
-Status FunctionScaling::recover() {
-  auto profiles = store_.load_profiles();
-  if (!profiles) return fail(profiles.error());
-  for (FunctionProfile& profile : *profiles) {
-    std::vector<FunctionProfile>& known = profiles_[profile.function];
-    known.insert(known.begin(), std::move(profile));
-  }
-  return {};
-}
-
 void FunctionScaling::function_removed(const std::string& function) {
-  profiles_.erase(function);
+  profiles_.forget(function);
   unmeasured_.erase(function);
   autoscaler_.forget(function);
 }
 
 Status FunctionScaling::start_profile(ProfileRequest request) {
+  const auto function = functions_.get(request.function);
+  if (function && (*function)->is_pipeline()) return pipelines_.start(request, **function);
   return profiler_.start(request, has_widths_);
 }
 
 Status FunctionScaling::stop_profile(const std::string& function) {
+  constexpr const char* kWhy = "it was stopped by its caller";
+  if (const auto of_pipeline = pipelines_.status(function); of_pipeline && of_pipeline->is_running) {
+    pipelines_.stop(kWhy);
+    return {};
+  }
   const auto status = profiler_.status(function);
   if (!status || !status->is_running) return fail(Errc::kNotFound, "no experiment on {} goes on", function);
-  profiler_.stop("it was stopped by its caller");
+  profiler_.stop(kWhy);
   return {};
 }
 
 Result<ProfileStatus> FunctionScaling::profile(const std::string& function) {
-  if (const auto known = functions_.get(function); !known) return fail(known.error());
-  const auto found = profiles_.find(function);
-  return ProfileStatus{.profiles = found == profiles_.end() ? std::vector<FunctionProfile>() : found->second,
-                       .experiment = profiler_.status(function)};
+  const auto known = functions_.get(function);
+  if (!known) return fail(known.error());
+  ProfileStatus status{.profiles = profiles_.all(function), .experiment = profiler_.status(function)};
+  if ((*known)->is_pipeline()) {
+    status.experiment = pipelines_.status(function);
+    status.components = times_of(*times_, *(*known)->kernel_task->pipeline);
+  }
+  return status;
 }
 
 void FunctionScaling::import_profile(std::string function, FunctionProfile profile, Callback<FunctionProfile> done) {
@@ -156,30 +156,7 @@ void FunctionScaling::import_profile(std::string function, FunctionProfile profi
   }
   profile.function = std::move(function);
   profile.is_imported = true;
-  keep(std::move(profile), std::move(done));
-}
-
-void FunctionScaling::keep(FunctionProfile profile, Callback<FunctionProfile> done) {
-  FunctionProfile durable = profile;
-  store_.put_profile(std::move(durable), [this, profile = std::move(profile), done](const Status& written) {
-    if (!written) {
-      spdlog::error("profile of function {} is not on disk: {}", profile.function, written.error().message);
-      if (done) done(fail(written.error()));
-      return;
-    }
-    if (functions_.find(profile.function) == nullptr) {
-      if (done) done(fail(Errc::kNotFound, "function {} was deleted meanwhile", profile.function));
-      return;
-    }
-    std::vector<FunctionProfile>& known = profiles_[profile.function];
-    std::erase_if(known, [&](const FunctionProfile& one) {
-      return one.code_sha256 == profile.code_sha256 && one.device == profile.device;
-    });
-    known.insert(known.begin(), profile);
-    if (known.size() > Store::kMaxProfilesOfFunction) known.pop_back();
-    autoscaler_.profiled(profile.function);
-    if (done) done(profile);
-  });
+  profiles_.keep(std::move(profile), std::move(done));
 }
 
 Result<ScalingStatus> FunctionScaling::scaling(const std::string& function) {

@@ -12,6 +12,8 @@
 #include "edge/node_service.h"
 #include "edge/scaling_service.h"
 #include "node/autoscaler.h"
+#include "node/pipeline_trials.h"
+#include "node/profile_book.h"
 #include "node/profiler.h"
 #include "store/store.h"
 
@@ -21,16 +23,21 @@ class FunctionScaling final : public ScalingService {
  public:
   using Devices = std::function<std::vector<Device>()>;
 
+  // `times`: of pipelines' components, shared with who plans by them.
   FunctionScaling(boost::asio::io_context& io, Store& store, FunctionControl& control, Functions& functions,
-                  Invocations& invocations, Instances& instances, CoreDriver& driver, Devices devices);
+                  Invocations& invocations, Instances& instances, CoreDriver& driver, Devices devices,
+                  std::shared_ptr<ComponentTimes> times);
 
-  Status recover();  // profiles that the store holds, at the start
+  Status recover() { return profiles_.recover(); }  // those that the store holds, at the start
   // The devices are there. From now on functions are scaled.
   void start(Autoscaler::Options options);
   void called(const std::string& function) { autoscaler_.called(function); }
   // `done`, and how the call ended is in the books of a function that is scaled.
   NodeService::Callback<Outcome> counted(const std::string& function, NodeService::Callback<Outcome> done);
-  void drain() { profiler_.stop("the node drains"); }
+  void drain() {
+    profiler_.stop("the node drains");
+    pipelines_.stop("the node drains");
+  }
   void function_removed(const std::string& function);
 
   Status start_profile(ProfileRequest request) override;
@@ -43,13 +50,9 @@ class FunctionScaling final : public ScalingService {
 
  private:
   std::string measure(const FunctionRecord& record);
-  void keep(FunctionProfile profile, Callback<FunctionProfile> done);
-  const FunctionProfile* profile_of(const FunctionRecord& record) const;
 
-  Store& store_;
   Functions& functions_;
   bool has_widths_ = false;
-  std::map<std::string, std::vector<FunctionProfile>> profiles_;  // by function, the newest first
   const Devices devices_;
   // Of functions whose experiment did not begin or failed: of which code and samples, why, and when it is tried again.
   struct Unmeasured {
@@ -57,7 +60,10 @@ class FunctionScaling final : public ScalingService {
     std::optional<Instant> again;
   };
   std::map<std::string, Unmeasured> unmeasured_;
+  const std::shared_ptr<ComponentTimes> times_;
+  ProfileBook profiles_;
   Profiler profiler_;
+  PipelineTrials pipelines_;
   Autoscaler autoscaler_;
   Lifetime life_;
 };

@@ -85,6 +85,20 @@ ProgramRunnerOptions program_options(const NodeOptions& options) {
           .forked = options.give_up_rights};
 }
 
+PipelinesOptions pipelines_options(const NodeOptions& options, std::shared_ptr<ComponentTimes> times,
+                                   std::function<std::map<std::string, double>()> weights) {
+  return {.servers = {.program = options.device_servers.program,
+                      .arguments = options.device_servers.own_arguments,
+                      .launcher = options.device_servers.launcher},
+          .environment = options.gpu_access.environment,
+          .launch_program = options.pipeline_programs,
+          .rings = std::make_shared<RingBudget>(options.pipeline_memory),
+          .times = std::move(times),
+          .claims = options.pipeline_claims,
+          .cutter = {.driver = options.slice_driver},
+          .weights = std::move(weights)};
+}
+
 // `shared`: the same, where other nodes have it too.
 Result<std::unique_ptr<Store>> open_store(boost::asio::io_context& io, const NodeOptions& options,
                                           SharedStore*& shared) {
@@ -186,17 +200,9 @@ Status Node::open() {
   kernel_tasks_ = std::make_unique<KernelTaskRunner>(
       io_, KernelTaskRunnerOptions{options_.device_servers, options_.gpu_access.environment}, *objects_, *worker_,
       programs_->pacers(), instance_events());
+  const auto times = std::make_shared<ComponentTimes>();  // shared: who plans by them, who keeps profiles
   pipelines_ =
-      std::make_unique<Pipelines>(io_,
-                                  PipelinesOptions{.servers = {.program = options_.device_servers.program,
-                                                               .arguments = options_.device_servers.own_arguments,
-                                                               .launcher = options_.device_servers.launcher},
-                                                   .environment = options_.gpu_access.environment,
-                                                   .launch_program = options_.pipeline_programs,
-                                                   .rings = std::make_shared<RingBudget>(options_.pipeline_memory),
-                                                   .claims = options_.pipeline_claims,
-                                                   .cutter = {.driver = options_.slice_driver},
-                                                   .weights = [this] { return weights_of(tenants_); }},
+      std::make_unique<Pipelines>(io_, pipelines_options(options_, times, [this] { return weights_of(tenants_); }),
                                   driver_, functions_, instance_events());
   task_requests_ =
       std::make_unique<TaskRequests>(io_, kernel_tasks_->objects(), functions_, tenants_, driver_, invocations_);
@@ -220,7 +226,7 @@ Status Node::open() {
     return there;
   };
   scaling_ = std::make_unique<FunctionScaling>(io_, *kept_.store, *control_, functions_, invocations_, instances_,
-                                               driver_, devices);
+                                               driver_, devices, times);
   return {};
 }
 

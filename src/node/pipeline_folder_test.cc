@@ -67,6 +67,21 @@ TEST_F(PipelineFolder, AProgramHasItsInputsThenItsOutputsAsBuffersAndNoTimeOfASl
   EXPECT_EQ(program.dag.components[0].peak, Bytes(0));
 }
 
+// Without a time no slice would fit.
+TEST_F(PipelineFolder, WhereNobodySaidWhatComponentsTakeAllAreTakenForEqual) {
+  ASSERT_EQ(said("steps.py:f"), "");
+  const PipelineProgram& program = *read_->pipeline;
+  std::map<std::string, Duration> times;
+  for (const SliceTime& time : program.dag.components[1].times) {
+    times[time.slice] = time.mean;
+    EXPECT_EQ(time.seen, 0u) << "it is predicted";
+  }
+  EXPECT_EQ(times.size(), 5u);
+  EXPECT_EQ(times["1g"], 7 * times["7g"]);
+  EXPECT_EQ(program.tasks[1].content.size(), 64u);
+  EXPECT_EQ(program.tasks[0].content, "") << "a program takes what it takes on the host";
+}
+
 TEST_F(PipelineFolder, AProgramIsAFileOfTheBundle) {
   std::ofstream(home_ + "/outside.py") << "def f(x): return x\n";
   EXPECT_THAT(said("../outside.py:f"),

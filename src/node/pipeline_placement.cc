@@ -149,6 +149,32 @@ int compute_slices(const PipelinePlacement& placement) {
   return sum;
 }
 
+Duration latency_of(const Dag& dag, const PipelinePlacement& placement) {
+  const std::vector<Device> slices = smallest_first(placement.slices());
+  const Types types = types_of(slices);
+  if (slices.empty() || types.all.size() > kMaxSliceTypes) return placement.latency;
+  const auto types_on = [&](const PipelinePlacement::Stage& stage) {
+    std::vector<std::size_t> its;
+    for (std::size_t i = 0; stage.has_slice() && i < slices.size(); ++i) {
+      if (slices[i].id == stage.device.id) its.push_back(types.of_device[i]);
+    }
+    return its;
+  };
+  const PipelineModel model(dag, types.all);
+  for (std::size_t p = 0; p < model.partitions().size(); ++p) {
+    const std::vector<StageShape>& stages = model.partitions()[p].stages;
+    std::vector<std::vector<std::size_t>> on;
+    for (std::size_t s = 0; s < stages.size() && stages.size() == placement.stages.size(); ++s) {
+      const std::vector<std::size_t> its = types_on(placement.stages[s]);
+      const bool is_it = stages[s].components == placement.stages[s].components &&
+                         stages[s].needs_slice == !its.empty() && (its.empty() || stages[s].fits(its.front()));
+      if (is_it) on.push_back(its);
+    }
+    if (!on.empty() && on.size() == stages.size()) return evaluate(model, p, std::move(on)).latency;
+  }
+  return placement.latency;  // where neighbours were made one it is no partition any more
+}
+
 Result<PipelinePlacement> place_pipeline(const Dag& dag, const std::vector<Device>& free) {
   if (dag.objective > Duration(0)) {
     if (auto in_time = placed_by(kOneSliceForEachStage, dag, free, dag.objective)) return in_time;

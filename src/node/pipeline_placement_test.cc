@@ -47,6 +47,23 @@ TEST(PipelinePlacement, EachStageHasASliceOfItsOwnWithItsMemory) {
   EXPECT_THAT(placed->why, HasSubstr("on 4g"));
 }
 
+TEST(PipelinePlacement, ALatencyIsByTheTimesOfToday) {
+  Dag dag = three_in_a_row();
+  for (Component& one : dag.components) one.weights = one.peak = gib(9);
+  const auto placed = place_pipeline(dag, {slice(1, "2g.20gb", 20), slice(2, "1g.10gb", 10)});
+  ASSERT_TRUE(placed) << placed.error().message;
+  ASSERT_EQ(placed->stages.size(), 2u);
+  EXPECT_EQ(latency_of(dag, *placed), placed->latency);
+  for (Component& one : dag.components) {
+    for (SliceTime& time : one.times) time.mean *= 3;
+  }
+  EXPECT_GT(latency_of(dag, *placed), 2 * placed->latency);
+  EXPECT_LT(latency_of(dag, *placed), 3 * placed->latency) << "a hop takes what it took";
+  PipelinePlacement unlike = *placed;
+  unlike.stages.pop_back();
+  EXPECT_EQ(latency_of(dag, unlike), placed->latency) << "that is no partition";
+}
+
 TEST(PipelinePlacement, SlicesOfOneTypeAreTakenOnceEach) {
   Dag dag = three_in_a_row();
   for (Component& one : dag.components) one.weights = one.peak = gib(9);

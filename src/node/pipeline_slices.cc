@@ -71,12 +71,19 @@ bool PipelineSlices::leaves_enough_to_others(const PipelinePlacement& placement)
 }
 
 // On all that is free; or, where that leaves nothing to others, without one of them, the first first.
-Result<PipelinePlacement> PipelineSlices::plan(const Dag& dag, const std::vector<Device>& leaving) const {
+Result<PipelinePlacement> PipelineSlices::plan(const PipelineProgram& program,
+                                               const std::vector<Device>& leaving) const {
   std::vector<Device> slices = free_now();
   std::copy_if(leaving.begin(), leaving.end(), std::back_inserter(slices), [this](const Device& one) {
     return held_.contains(one.id) && !next_.contains(one.id) && !(round_ && round_->saved.contains(one.id));
   });
-  return plan_on(dag, slices);
+  return plan_on(with_times(program), slices);
+}
+
+Dag PipelineSlices::with_times(const PipelineProgram& program) const {
+  std::vector<std::string> contents;
+  for (const ComponentTask& task : program.tasks) contents.push_back(task.content);
+  return times_->applied(program.dag, contents);
 }
 
 std::vector<Device> PipelineSlices::free_now() const {
@@ -97,12 +104,13 @@ bool PipelineSlices::are_held(Holder by, const PipelinePlacement& placement) con
   return true;
 }
 
-std::optional<PipelinePlacement> PipelineSlices::plan_in_time(const Dag& dag, std::vector<Device> held) const {
+std::optional<PipelinePlacement> PipelineSlices::plan_in_time(const PipelineProgram& program,
+                                                              std::vector<Device> held) const {
   for (const Device& one : round_ ? round_->free : free()) {
     const auto is_it = [&](const Device& other) { return other.id == one.id; };
     if (std::none_of(held.begin(), held.end(), is_it)) held.push_back(one);
   }
-  if (auto placement = plan_on(dag, held)) return *std::move(placement);
+  if (auto placement = plan_on(with_times(program), held)) return *std::move(placement);
   return std::nullopt;
 }
 
@@ -120,8 +128,10 @@ Result<PipelinePlacement> PipelineSlices::plan_on(const Dag& dag, const std::vec
   return fail(Errc::kResourceExhausted, "it fits only on all free slices, and the last one is left to other functions");
 }
 
-std::optional<PipelinePlacement> PipelineSlices::plan_whole(const Dag& dag, Duration at_most) const {
-  auto whole = place_whole(dag, free_now(), at_most);
+std::optional<PipelinePlacement> PipelineSlices::plan_whole(const PipelineProgram& program,
+                                                            const PipelinePlacement& now) const {
+  const Dag dag = with_times(program);
+  auto whole = place_whole(dag, free_now(), std::max(dag.objective, latency_of(dag, now)));
   if (!whole || !leaves_enough_to_others(*whole)) return std::nullopt;
   return *std::move(whole);
 }

@@ -18,10 +18,12 @@
 #include <string>
 #include <vector>
 
+#include "decide/pipeline/component_times.h"
 #include "node/core_driver.h"
 #include "node/functions.h"
 #include "node/pipeline_placement.h"
 #include "node/program_runner.h"
+#include "runtime/pipeline/pipeline_program.h"
 
 namespace fairlead {
 
@@ -38,19 +40,23 @@ class PipelineSlices {
     std::function<void()> look_soon = {};         // some came or went: `all` is to be read anew
   };
 
-  PipelineSlices(CoreDriver& driver, const Functions& functions) : driver_(driver), functions_(functions) {}
+  // `times`: what components took so far, which all plans count on.
+  PipelineSlices(CoreDriver& driver, const Functions& functions, std::shared_ptr<ComponentTimes> times)
+      : driver_(driver), functions_(functions), times_(std::move(times)) {}
   void connect(Devices devices) { devices_ = std::move(devices); }
 
+  Dag with_times(const PipelineProgram& program) const;
+
   // What a pipeline takes of all that is free, and of `leaving`, which others leave. kResourceExhausted says why nothing.
-  Result<PipelinePlacement> plan(const Dag& dag, const std::vector<Device>& leaving = {}) const;
+  Result<PipelinePlacement> plan(const PipelineProgram& program, const std::vector<Device>& leaving = {}) const;
   // What it would take of all that is free and these, each once, whoever has them or is promised them.
-  std::optional<PipelinePlacement> plan_in_time(const Dag& dag, std::vector<Device> held) const;
+  std::optional<PipelinePlacement> plan_in_time(const PipelineProgram& program, std::vector<Device> held) const;
   // Until end_round() what is free is looked up once, and what is saved is in no plan but plan_in_time().
   void begin_round() { round_ = Round{.free = free(), .saved = {}}; }
   void save(const PipelinePlacement& placement);  // REQUIRES: in a round
   void end_round() { round_.reset(); }
-  // One free slice for all of it, where it answers within `at_most`. Empty: there is none.
-  std::optional<PipelinePlacement> plan_whole(const Dag& dag, Duration at_most) const;
+  // One free slice for all of it, where it answers within its objective, or no later than on `now`. Empty: there is none.
+  std::optional<PipelinePlacement> plan_whole(const PipelineProgram& program, const PipelinePlacement& now) const;
 
   void take(Holder holder, const PipelinePlacement& placement);
   // Those of them that are still there. REQUIRES: no process of it is there any more.
@@ -89,6 +95,7 @@ class PipelineSlices {
   std::map<GpuId, Holder> held_, next_;  // by whom; and who has it when that has left
   std::optional<Instant> waits_since_;
   std::optional<Round> round_;
+  const std::shared_ptr<const ComponentTimes> times_;
 };
 
 }  // namespace fairlead

@@ -96,7 +96,7 @@ Pipelines::Pipelines(boost::asio::io_context& io, PipelinesOptions options, Core
       driver_(driver),
       functions_(functions),
       events_(std::move(events)),
-      slices_(driver, functions),
+      slices_(driver, functions, options_.times),
       cutter_(io, options_.cutter, slices_,
               {.look_soon = [this] { slices_.look_soon(); },
                .still_wants =
@@ -361,7 +361,7 @@ bool Pipelines::place(Group& group, Duration waited, const SliceClaims& claims, 
     group.lacks_since.reset();
     group.current = reserve(group, std::move(placement));
   };
-  auto placement = slices_.plan(group.program->dag);
+  auto placement = slices_.plan(*group.program);
   if (placement) {
     take(*std::move(placement));
     return false;
@@ -372,7 +372,7 @@ bool Pipelines::place(Group& group, Duration waited, const SliceClaims& claims, 
   for (std::size_t i = 0; i < leavers.size(); ++i) {
     for (const Device& device : holders[leavers[i]]->current->placement.slices()) left.push_back(device);
     if (i >= kMostLeavers && i + 1 < leavers.size()) continue;  // of many, all at once
-    auto with = slices_.plan(group.program->dag, left);
+    auto with = slices_.plan(*group.program, left);
     if (!with) continue;
     for (const std::size_t one : leavers) {
       const std::vector<Device> wanted = with->slices(), had = holders[one]->current->placement.slices();
@@ -388,7 +388,7 @@ bool Pipelines::place(Group& group, Duration waited, const SliceClaims& claims, 
   }
   const Instant now = monotonic_now();
   group.turn = slices_.plan_in_time(
-      group.program->dag, held_in_time(slices_, holders, claims.leavers_in_time(group.tenant), groups_, leaving_));
+      *group.program, held_in_time(slices_, holders, claims.leavers_in_time(group.tenant), groups_, leaving_));
   if (group.turn) group.had_turn = now;
   group.lacking = group.turn ? "other pipelines have the slices that it fits on: it gets some in its turn"
                              : placement.error().message;
@@ -438,7 +438,9 @@ Status Pipelines::begin_now(Group& group, Running& running) {
                                     .stages = {},
                                     .flow = {},
                                     .start_limit = options_.start_limit};
+  std::vector<std::string> types;  // of the stages' slices
   for (const PipelinePlacement::Stage& stage : running.placement.stages) {
+    types.push_back(stage.has_slice() ? slice_type(stage.device) : "host");
     InstanceSpec shared{.function = group.name};
     shared.environment = options_.environment;
     if (stage.has_slice()) slices_.give_share(shared, stage.device.id);
@@ -471,6 +473,12 @@ Status Pipelines::begin_now(Group& group, Running& running) {
       jobs_.io(), std::move(options),
       {.ready = [=, this] { later([=, this] { on_ready(flow, number); }); },
        .replied = [=, this](PipelineInstance::Reply reply) { on_reply(flow, number, std::move(reply)); },
+       .ran =
+           [this, program = group.program, types = std::move(types)](std::size_t stage, std::size_t component,
+                                                                     Duration gpu_time) {
+             const std::string& content = program->tasks[component].content;
+             if (!content.empty()) options_.times->ran(content, types[stage], gpu_time);
+           },
        .broken = [=](const std::string& why) { later([=] { broken(why); }); },
        .used = [=, this](Duration gpu_time) { driver_.core().owes(flow, gpu_time); }});
   if (!started) return fail(started.error());
@@ -481,8 +489,7 @@ Status Pipelines::begin_now(Group& group, Running& running) {
 // A slice that has room for all of it, and answers no later.
 void Pipelines::improve(Group& group) {
   if (group.current->placement.slices().size() < 2 || !group.moving.may(monotonic_now())) return;
-  const Dag& dag = group.program->dag;
-  auto whole = slices_.plan_whole(dag, std::max(dag.objective, group.current->placement.latency));
+  auto whole = slices_.plan_whole(*group.program, group.current->placement);
   if (!whole) return group.moving.put_off(monotonic_now() + kPlanPause);
   spdlog::info("pipeline {}: it moves to one slice: {}", group.name, whole->why);
   group.next = reserve(group, *std::move(whole));

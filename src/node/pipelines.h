@@ -53,6 +53,8 @@ struct PipelinesOptions {
   ProgramLauncher launch_program = {};             // of components that need no GPU
   // Host memory between stages; shared with the pipelines.
   std::shared_ptr<RingBudget> rings = std::make_shared<RingBudget>(RingBudget::Bounds());
+  // What components took; shared with who keeps profiles.
+  std::shared_ptr<ComponentTimes> times = std::make_shared<ComponentTimes>();
   unsigned retries = 2;                         // of a request, whose stage fails
   Duration patience = std::chrono::seconds(5);  // of a request, while it fits on nothing that is free or others give up
   Duration start_limit = std::chrono::seconds(60);  // of a stage's server, until it is ready

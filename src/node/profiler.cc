@@ -32,11 +32,6 @@ std::string why_alone(const ProfileRequest& request, bool is_kernel_task, bool h
 }
 
 Result<std::vector<std::string>> payloads_of(const ProfileRequest& request, const RegisteredFunction& function) {
-  if (function.is_pipeline()) {
-    return fail(Errc::kInvalidArgument,
-                "{} is a pipeline; its stages have slices of their own, so that no share of a GPU can be measured",
-                request.function);
-  }
   if (request.is_generated && !function.kernel_task) {
     return fail(
         Errc::kInvalidArgument,

@@ -39,16 +39,12 @@ void SliceCutter::want(const RegisteredFunction& pipeline, Duration waited) {
   ResliceTerms terms = options_.terms;
   terms.takes = std::max(terms.takes, std::min(takes_, terms.horizon / 2));
   worker_.run(
-      [layouts = options_.driver.layouts, program = wish_.program, devices = slices_.unheld(), idle = slices_.free(),
-       others = slices_.needs_of_others(), terms]() -> Result<std::optional<SliceCut>> {
+      [layouts = options_.driver.layouts, dag = slices_.with_times(*wish_.program), devices = slices_.unheld(),
+       idle = slices_.free(), others = slices_.needs_of_others(), terms]() -> Result<std::optional<SliceCut>> {
         const auto read = layouts();
         if (!read) return fail(read.error());
-        return plan_cut({.dag = program->dag,
-                         .layouts = *read,
-                         .devices = devices,
-                         .idle = idle,
-                         .others = others,
-                         .terms = terms});
+        return plan_cut(
+            {.dag = dag, .layouts = *read, .devices = devices, .idle = idle, .others = others, .terms = terms});
       },
       life_.guarded([this](const Result<std::optional<SliceCut>>& planned) { decide(planned); }));
 }

@@ -98,7 +98,7 @@ class SliceCutterTest : public testing::Test {
   CoreDriver driver_{io_, CoreOptions{}, make_policy("fcfs", {}).value()};
   Functions functions_;
   RegisteredFunction* pipeline_ = nullptr;
-  PipelineSlices slices_{driver_, functions_};
+  PipelineSlices slices_{driver_, functions_, std::make_shared<ComponentTimes>()};
   MigLayout layout_;
   std::vector<Device> devices_;
   bool are_empty_ = false, cut_fails_ = false, is_wanted_ = true;

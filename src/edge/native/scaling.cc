@@ -30,6 +30,14 @@ json experiment_json(const std::optional<ExperimentStatus>& experiment) {
           {"calls", experiment->calls},        {"trials", trials_json(experiment->trials)}};
 }
 
+json component_json(const ComponentTime& time) {
+  return {{"component", time.component},
+          {"slice", time.slice},
+          {"ms", time.ms},
+          {"deviation_ms", time.deviation_ms},
+          {"runs", time.runs}};
+}
+
 json totals_json(const LedgerTotals& totals) {
   return {{"since_ms", totals.since_ms}, {"arrived", totals.arrived},         {"answered", totals.answered},
           {"late", totals.late},         {"held_gpu_seconds", totals.held_s}, {"bound_gpu_seconds", totals.bound_s}};
@@ -117,8 +125,9 @@ void show(NodeService& node, RouteCall call) {
   if (!known) return respond_error(std::move(call.exchange), known.error());
   json profiles = json::array();
   for (const FunctionProfile& profile : known->profiles) profiles.push_back(json::parse(to_json(profile)));
-  respond_json(std::move(call.exchange), 200,
-               {{"profiles", std::move(profiles)}, {"experiment", experiment_json(known->experiment)}});
+  json answer = {{"profiles", std::move(profiles)}, {"experiment", experiment_json(known->experiment)}};
+  for (const ComponentTime& time : known->components) answer["components"].push_back(component_json(time));
+  respond_json(std::move(call.exchange), 200, answer);
 }
 
 void import(NodeService& node, RouteCall call) {

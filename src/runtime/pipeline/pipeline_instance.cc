@@ -456,6 +456,7 @@ void PipelineInstance::on_done(std::size_t s, wire::CallDone done) {
   if (done.outcome != wire::CallDone::Outcome::kDone) {
     return end_run(s, fmt::format("component {}: {}", options_.program->dag.components[component].name, done.error));
   }
+  if (events_.ran) events_.ran(s, component, Duration(done.gpu_ns));
   // A program has no stream that would raise the words of what it wrote.
   for (const auto& [output, ring] : stage.rings) {
     const bool is_its = output.first == component && !options_.program->dag.components[component].needs_gpu;

@@ -98,6 +98,8 @@ class PipelineInstance {
   struct Events {
     std::function<void()> ready;  // the first time that all stages are there
     std::function<void(Reply)> replied;
+    // A component did what it has to on its stage's slice, in so much of the device's time.
+    std::function<void(std::size_t stage, std::size_t component, Duration gpu_time)> ran = {};
     std::function<void(std::string why)> broken;  // once, before it was ever ready: it cannot start. abandon() it
     std::function<void(Duration gpu_time)>
         used;  // by a run whose request had ended before; at most what came after that

@@ -18,6 +18,7 @@ struct ComponentTask {
   std::shared_ptr<const KernelTaskSpec> spec;
   std::map<std::string, std::string> constant_files;  // by the key that the task names
   std::vector<std::uint32_t> inputs, outputs;         // buffers of the component's ports, in their order
+  std::string content = {};  // digest of kernels, shapes and sizes: who has the same takes as long. "": a program
 };
 
 struct PipelineProgram {
