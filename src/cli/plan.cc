@@ -7,6 +7,7 @@
 
 #include "base/read_file.h"
 #include "cli/commands.h"
+#include "cli/profile_runs.h"
 #include "cli/table.h"
 #include "decide/pipeline/mig_geometry.h"
 #include "decide/pipeline/planner.h"
@@ -23,11 +24,14 @@ struct PlanCommand {
   bool check = false;
 };
 
-Result<Dag> dag_of(const std::string& file) {
+// A file, an application that is built in, or a function of the node.
+Result<Dag> dag_of(Cli& cli, const std::string& file) {
   if (file.find('/') == std::string::npos && !file.ends_with(".json")) {
     auto known = sim::application_named(file);
-    if (!known) return fail(known.error());
-    return std::move(known->dag);
+    if (known) return std::move(known->dag);
+    const auto deployed = cli.node().call("GET", native_path(file, "/pipeline"));
+    if (deployed) return wire::pipeline_from_json(deployed->dump());
+    return fail(deployed.error().code, "{}; and of the node: {}", known.error().message, deployed.error().message);
   }
   const auto text = read_whole_file(file);
   if (!text) return fail(text.error());
@@ -99,7 +103,7 @@ int run_check(Cli& cli, const PlanCommand& command) {
 
 int run_plan(Cli& cli, const PlanCommand& command) {
   if (command.check) return run_check(cli, command);
-  auto dag = dag_of(command.file);
+  auto dag = dag_of(cli, command.file);
   if (!dag) return cli.report(dag.error());
   const auto geometry = mig_geometry(command.gpu);
   if (!geometry) return cli.report(geometry.error());
@@ -149,7 +153,10 @@ void add_plan(Cli& cli) {
   auto plan = std::make_shared<PlanCommand>();  // shared: the parser writes it, the command reads it
   CLI::App& command = cli.add_command("plan", "How a pipeline would be cut for the slices that are free, and why",
                                       [&cli, plan] { return run_plan(cli, *plan); });
-  command.add_option("file", plan->file, "A pipeline.json, or an application: app0-small ... app3-large")->required();
+  command
+      .add_option("file", plan->file,
+                  "A pipeline.json, a function of the node, or an application: app0-small ... app3-large")
+      ->required();
   command.add_option("--free", plan->free, "Slices, as 4g,2g,1g or 8x4g,8x2g");
   command.add_option("--gpu", plan->gpu, "Whose slices: a100-40, a100-80, h100-80, h200-141, a30-24");
   command.add_option("--planner", plan->planner, "cv, need, exact, replicas, esg, infless");

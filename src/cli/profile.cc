@@ -41,9 +41,11 @@ int run_profile(Cli& cli, const Options& options) {
   const auto known = cli.node().call("GET", native_path(options.name, "/profile"));
   if (!known) return cli.report(known.error());
   const bool is_pipeline = known->contains("components");
-  if (is_pipeline && !options.html.empty()) {
-    return cli.report(
-        {Errc::kInvalidArgument, fmt::format("--html: {} is a pipeline, and has no rectangles to draw", options.name)});
+  if (is_pipeline && (!options.html.empty() || options.grid || options.alone)) {
+    return cli.report({Errc::kInvalidArgument,
+                       fmt::format("--grid, --alone, --html: {} is a pipeline; its stages have slices of their own, so "
+                                   "there are no rectangles to measure",
+                                   options.name)});
   }
   if (is_generated) {  // before anybody is asked: only of what says what it takes
     if (!cli.node().call("GET", "/v2/models/" + net::percent_encode(options.name))) {

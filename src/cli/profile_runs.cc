@@ -16,6 +16,7 @@ namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(200);
 constexpr int kGridTrials = 35;
+constexpr int kMostWaits = 50;  // polls, for the disk
 
 std::string rectangle(const Json& trial) {
   return fmt::format("{} % of the SMs x {} % of the time", trial.value("width_percent", 0),
@@ -80,6 +81,7 @@ Result<Json> run_experiment(Cli& cli, const ProfileRun& run) {
   const auto started = cli.node().send({.method = "POST", .target = path + query, .headers = {}, .body = run.payload});
   if (!started) return fail(started.error());
   std::size_t told = 0;
+  int waited = 0;
   while (true) {
     Result<Json> state = cli.node().call("GET", path);
     if (!state) return state;
@@ -95,6 +97,7 @@ Result<Json> run_experiment(Cli& cli, const ProfileRun& run) {
       cli.err() << fmt::format("{}{} calls; {}\n", trials, experiment.value("calls", 0), experiment.value("doing", ""));
       const Json profiles = state->value("profiles", Json::array());
       if (!profiles.empty()) return profiles.front();  // else it is on its way to the disk
+      if (++waited > kMostWaits) return fail(Errc::kUnavailable, "the profile is not on disk; the node's log says why");
     }
     std::this_thread::sleep_for(kPoll);
   }

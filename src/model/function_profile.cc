@@ -91,8 +91,11 @@ json beside_json(const TrialBeside& beside) {
 }
 
 json component_json(const ComponentTime& time) {
-  return {{"component", time.component},       {"content", time.content}, {"slice", time.slice}, {"ms", time.ms},
-          {"deviation_ms", time.deviation_ms}, {"runs", time.runs}};
+  return {{"component", time.component},
+          {"slice", time.slice},
+          {"ms", time.ms},
+          {"deviation_ms", time.deviation_ms},
+          {"runs", time.runs}};
 }
 
 // Only pipelines have any.
@@ -107,9 +110,8 @@ Status read_components(const json& all, FunctionProfile& profile) {
     if (!object.is_object()) return fail(Errc::kInvalidArgument, "components[{}] must be an object", i);
     Members members(object, fmt::format("components[{}].", i));
     ComponentTime time{.component = members.text("component", false),
-                       .content = members.text("content", false),
                        .slice = members.text("slice", false),
-                       .ms = members.number("ms", 0, kMostTime),
+                       .ms = members.number("ms", 1e-6, kMostTime),
                        .deviation_ms = members.number("deviation_ms", 0, kMostTime)};
     time.runs = static_cast<std::uint64_t>(members.number("runs", 0, 1e12));
     if (!members.status()) return members.status();

@@ -45,8 +45,7 @@ struct TrialBeside {
 // Of a pipeline: what one of its components takes on a type of slice.
 struct ComponentTime {
   std::string component;
-  std::string content;  // digest of its kernels, shapes and sizes: others of the same content take as long
-  std::string slice;    // "1g"
+  std::string slice;  // "1g"
   double ms = 0, deviation_ms = 0;
   std::uint64_t runs = 0;  // that were seen; 0: it is predicted
   bool operator==(const ComponentTime&) const = default;

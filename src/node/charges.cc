@@ -54,7 +54,8 @@ std::optional<Duration> Charges::used(InstanceId instance, const std::optional<D
   const LiveInstance* const live = instances_.find(instance);
   if (!use || live == nullptr) return std::nullopt;
   const std::optional<Duration> used = books_.used(monotonic_now(), instance, use->gpu_time);
-  if (live->runner->use_source() == UseSource::kMeasured) return used;
+  // Nothing, where the node itself measured it, is nothing: a call that was refused, or waited for slices and got none.
+  if (live->runner->use_source() == UseSource::kMeasured) return used.value_or(Duration(0));
   return names_processes_(live->gpu) && !books_.is_suspect(instance) ? used : std::nullopt;
 }
 

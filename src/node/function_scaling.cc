@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "model/samples_tag.h"
 #include "node/trial_samples.h"
+#include "wire/pipeline_json.h"
 
 namespace fairlead {
 namespace {
@@ -24,7 +25,7 @@ FunctionScaling::FunctionScaling(boost::asio::io_context& io, Store& store, Func
       times_(std::move(times)),
       profiles_(store, functions,
                 [this](const FunctionProfile& profile) {
-                  learn(*times_, profile, devices_());
+                  learn_from(profile);
                   autoscaler_.profiled(profile.function);
                 }),
       profiler_(
@@ -37,9 +38,11 @@ FunctionScaling::FunctionScaling(boost::asio::io_context& io, Store& store, Func
           },
           [this](FunctionProfile profile) { profiles_.keep(std::move(profile), {}); }),
       pipelines_(io, functions, invocations, *times_,
-                 [this](FunctionProfile profile) {
+                 [this](FunctionProfile profile, std::function<void(Status)> kept) {
                    profile.device = model_of(devices_());
-                   profiles_.keep(std::move(profile), {});
+                   profiles_.keep(std::move(profile), [kept = std::move(kept)](Result<FunctionProfile> written) {
+                     kept(written ? Status() : Status(fail(written.error())));
+                   });
                  }),
       autoscaler_(
           io, driver, control, functions,
@@ -59,7 +62,8 @@ FunctionScaling::FunctionScaling(boost::asio::io_context& io, Store& store, Func
 std::string FunctionScaling::measure(const FunctionRecord& record) {
   const auto samples = samples_of(record.config).value_or(std::nullopt);
   const RegisteredFunction* const function = functions_.find(record.name);
-  const bool is_generated = !samples && function != nullptr && function->kernel_task && !function->is_pipeline();
+  if (function != nullptr && function->is_pipeline()) return "";  // it has no rectangle
+  const bool is_generated = !samples && function != nullptr && function->kernel_task;
   if (!samples && !is_generated) return "";
   if (const auto status = profiler_.status(record.name); status && status->is_running) {
     return "it is being measured: " + status->doing;
@@ -95,7 +99,7 @@ std::string FunctionScaling::measure(const FunctionRecord& record) {
 
 void FunctionScaling::start(Autoscaler::Options options) {
   has_widths_ = options.has_widths;
-  profiles_.each([this](const FunctionProfile& profile) { learn(*times_, profile, devices_()); });
+  profiles_.each([this](const FunctionProfile& profile) { learn_from(profile); });
   autoscaler_.start(options);
 }
 
@@ -111,9 +115,18 @@ NodeService::Callback<Outcome> FunctionScaling::counted(const std::string& funct
   };
 }
 
+// Of the code that is there now.
+void FunctionScaling::learn_from(const FunctionProfile& profile) {
+  const RegisteredFunction* const function = functions_.find(profile.function);
+  const bool is_its =
+      function != nullptr && function->is_pipeline() && function->record.code_sha256 == profile.code_sha256;
+  if (is_its) learn(*times_, profile, *function->kernel_task->pipeline, devices_());
+}
+
 void FunctionScaling::function_removed(const std::string& function) {
   profiles_.forget(function);
   unmeasured_.erase(function);
+  pipelines_.forget(function);
   autoscaler_.forget(function);
 }
 
@@ -146,6 +159,14 @@ Result<ProfileStatus> FunctionScaling::profile(const std::string& function) {
   return status;
 }
 
+Result<std::string> FunctionScaling::pipeline(const std::string& function) {
+  const auto known = functions_.get(function);
+  if (!known) return fail(known.error());
+  if (!(*known)->is_pipeline()) return fail(Errc::kInvalidArgument, "{} is no pipeline", function);
+  const PipelineProgram& program = *(*known)->kernel_task->pipeline;
+  return wire::pipeline_to_json(times_->applied(program.dag, program.kinds()));
+}
+
 void FunctionScaling::import_profile(std::string function, FunctionProfile profile, Callback<FunctionProfile> done) {
   const auto known = functions_.get(function);
   if (!known) return done(fail(known.error()));
@@ -153,6 +174,10 @@ void FunctionScaling::import_profile(std::string function, FunctionProfile profi
     return done(fail(Errc::kInvalidArgument,
                      "code_sha256 is '{}', and the code of {} is '{}': a profile is of one version of the code",
                      profile.code_sha256, function, (*known)->record.code_sha256));
+  }
+  if ((*known)->is_pipeline() == profile.components.empty()) {
+    return done(fail(Errc::kInvalidArgument, "components has {} times, and {} is {}: profiles of pipelines have some",
+                     profile.components.size(), function, (*known)->is_pipeline() ? "a pipeline" : "no pipeline"));
   }
   profile.function = std::move(function);
   profile.is_imported = true;

@@ -42,6 +42,7 @@ class FunctionScaling final : public ScalingService {
 
   Status start_profile(ProfileRequest request) override;
   Result<ProfileStatus> profile(const std::string& function) override;
+  Result<std::string> pipeline(const std::string& function) override;
   Status stop_profile(const std::string& function) override;
   void import_profile(std::string function, FunctionProfile profile, Callback<FunctionProfile> done) override;
   Result<ScalingStatus> scaling(const std::string& function) override;
@@ -50,6 +51,7 @@ class FunctionScaling final : public ScalingService {
 
  private:
   std::string measure(const FunctionRecord& record);
+  void learn_from(const FunctionProfile& profile);
 
   Functions& functions_;
   bool has_widths_ = false;

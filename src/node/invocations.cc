@@ -123,6 +123,11 @@ void Invocations::cancel_waiter(InvocationId invocation, std::uint64_t ticket) {
   driver_.tell([&](Core& core, Instant now, Actions& out) { core.cancel(now, invocation, out); });
 }
 
+bool Invocations::is_wanted(InvocationId invocation) const {
+  const auto it = live_.find(invocation);
+  return it != live_.end() && (it->second.over || !it->second.waiters.empty());
+}
+
 void Invocations::cancel_submitted(Instant now, Actions& out) {
   for (const auto& [invocation, live] : live_) {
     if (live.over) driver_.core().cancel(now, invocation, out);

@@ -64,6 +64,9 @@ class Invocations {
   // Who is told that nobody waits for an invocation any more, which its instance has.
   void on_abandoned(std::function<void(InstanceId, InvocationId)> abandoned) { abandoned_ = std::move(abandoned); }
 
+  // Whether anybody still waits for its end. Those that were submitted are waited for.
+  bool is_wanted(InvocationId invocation) const;
+
   void tell(const RequestSinks* sinks) { sinks_ = sinks; }  // who outlives it; they may come and go
 
   CancelHandle invoke(const RegisteredFunction& function, InvokeRequest request, Callback<Outcome> done);

@@ -196,7 +196,7 @@ bool is_pipeline(const std::string& code_path) {
   return fs::is_regular_file(code_path + "/" + kPipelineFile, error) && !fs::exists(code_path + "/bootstrap", error);
 }
 
-Result<BundledTask> read_pipeline(const std::string& code_path) {
+Result<BundledTask> read_pipeline(const std::string& code_path, const std::string& tenant) {
   auto text = read_whole_file(code_path + "/" + kPipelineFile);
   if (!text) return fail(text.error());
   auto dag = wire::pipeline_from_json(*text);
@@ -207,8 +207,9 @@ Result<BundledTask> read_pipeline(const std::string& code_path) {
   for (Component& component : dag->components) {
     auto task = read_component(code_path, *dag, component);
     if (!task) return fail(task.error().code, "{}: {}", kPipelineFile, task.error().message);
+    task->kind.is_said = !component.times.empty();
     if (component.needs_gpu) predict_times(component);
-    if (task->spec) task->content = to_hex(as_text(sha256(wire::encode(task->spec->task))));
+    if (task->spec) task->kind.content = to_hex(as_text(sha256(tenant + "\n" + wire::encode(task->spec->task))));
     program->tasks.push_back(*std::move(task));
   }
   const auto& all = dag->components;

@@ -14,6 +14,7 @@ namespace fairlead {
 // Whether the bundle's top level has pipeline.json and no bootstrap.
 bool is_pipeline(const std::string& code_path);
 // Reads files: for a worker. kInvalidArgument names component and port, or component and field.
-Result<BundledTask> read_pipeline(const std::string& code_path);
+// `tenant`: whose components take as long as others of the same content.
+Result<BundledTask> read_pipeline(const std::string& code_path, const std::string& tenant);
 
 }  // namespace fairlead

@@ -49,7 +49,7 @@ class PipelineFolder : public testing::Test {
               R"(, "components": [{"name": "p", "program": ")" + program +
               R"(", "inputs": {"x": "input.in"}, "outputs": [{"name": "y", "type": "f32", "shape": [4]}]},
               {"name": "k", "task": "k", "inputs": {"x": "p.y"}, "outputs": [{"name": "y", "type": "f32", "shape": [4]}]}]})");
-    read_ = read_pipeline(code_);
+    read_ = read_pipeline(code_, "acme");
     return read_ ? "" : read_.error().message;
   }
 
@@ -78,8 +78,12 @@ TEST_F(PipelineFolder, WhereNobodySaidWhatComponentsTakeAllAreTakenForEqual) {
   }
   EXPECT_EQ(times.size(), 5u);
   EXPECT_EQ(times["1g"], 7 * times["7g"]);
-  EXPECT_EQ(program.tasks[1].content.size(), 64u);
-  EXPECT_EQ(program.tasks[0].content, "") << "a program takes what it takes on the host";
+  EXPECT_EQ(program.tasks[1].kind.content.size(), 64u);
+  EXPECT_FALSE(program.tasks[1].kind.is_said);
+  const auto others = read_pipeline(code_, "other");
+  ASSERT_TRUE(others);
+  EXPECT_NE(others->pipeline->tasks[1].kind.content, program.tasks[1].kind.content) << "each tenant has its own";
+  EXPECT_EQ(program.tasks[0].kind.content, "") << "a program takes what it takes on the host";
 }
 
 TEST_F(PipelineFolder, AProgramIsAFileOfTheBundle) {
@@ -113,7 +117,7 @@ TEST_F(PipelineFolder, ABundleWithoutAKernelTaskIsAFunctionOfItsOwn) {
       "pipeline.json",
       R"({"version": 1, "inputs": [{"name": "in", "type": "f32", "shape": [4]}], "outputs": [{"name": "out", "from": "p.y"}],
             "components": [{"name": "p", "program": "steps.py:f", "inputs": {"x": "input.in"}, "outputs": [{"name": "y", "type": "f32", "shape": [4]}]}]})");
-  EXPECT_THAT(read_pipeline(code_).error().message,
+  EXPECT_THAT(read_pipeline(code_, "acme").error().message,
               AllOf(HasSubstr("none of its 1 components needs a GPU, p among them")));
 }
 

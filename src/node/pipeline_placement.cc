@@ -149,10 +149,10 @@ int compute_slices(const PipelinePlacement& placement) {
   return sum;
 }
 
-Duration latency_of(const Dag& dag, const PipelinePlacement& placement) {
+std::optional<Duration> latency_of(const Dag& dag, const PipelinePlacement& placement) {
   const std::vector<Device> slices = smallest_first(placement.slices());
   const Types types = types_of(slices);
-  if (slices.empty() || types.all.size() > kMaxSliceTypes) return placement.latency;
+  if (slices.empty() || types.all.size() > kMaxSliceTypes) return std::nullopt;
   const auto types_on = [&](const PipelinePlacement::Stage& stage) {
     std::vector<std::size_t> its;
     for (std::size_t i = 0; stage.has_slice() && i < slices.size(); ++i) {
@@ -172,7 +172,7 @@ Duration latency_of(const Dag& dag, const PipelinePlacement& placement) {
     }
     if (!on.empty() && on.size() == stages.size()) return evaluate(model, p, std::move(on)).latency;
   }
-  return placement.latency;  // where neighbours were made one it is no partition any more
+  return std::nullopt;
 }
 
 Result<PipelinePlacement> place_pipeline(const Dag& dag, const std::vector<Device>& free) {

@@ -4,6 +4,7 @@
 // Pure. Threads: plain functions, any thread.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,8 +39,8 @@ bool leaves_enough(const std::vector<Device>& before, const std::vector<Device>&
 
 std::string slice_type(const Device& device);  // "2g" of "2g.20gb"; a whole GPU is "7g"
 int compute_slices(const PipelinePlacement& placement);
-// Of a request alone, on these slices, by the times that the Dag has now.
-Duration latency_of(const Dag& dag, const PipelinePlacement& placement);
+// Of a request alone, on these slices, by the times that the Dag has now. Empty: the function is cut otherwise by them.
+std::optional<Duration> latency_of(const Dag& dag, const PipelinePlacement& placement);
 
 // kResourceExhausted: nothing fits; the message says why of the first that was looked at. `objective` 0: none.
 Result<PipelinePlacement> place_pipeline(const Dag& dag, const std::vector<Device>& free);

@@ -61,7 +61,7 @@ TEST(PipelinePlacement, ALatencyIsByTheTimesOfToday) {
   EXPECT_LT(latency_of(dag, *placed), 3 * placed->latency) << "a hop takes what it took";
   PipelinePlacement unlike = *placed;
   unlike.stages.pop_back();
-  EXPECT_EQ(latency_of(dag, unlike), placed->latency) << "that is no partition";
+  EXPECT_FALSE(latency_of(dag, unlike)) << "that is no partition";
 }
 
 TEST(PipelinePlacement, SlicesOfOneTypeAreTakenOnceEach) {

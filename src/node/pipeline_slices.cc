@@ -81,9 +81,7 @@ Result<PipelinePlacement> PipelineSlices::plan(const PipelineProgram& program,
 }
 
 Dag PipelineSlices::with_times(const PipelineProgram& program) const {
-  std::vector<std::string> contents;
-  for (const ComponentTask& task : program.tasks) contents.push_back(task.content);
-  return times_->applied(program.dag, contents);
+  return times_->applied(program.dag, program.kinds());
 }
 
 std::vector<Device> PipelineSlices::free_now() const {
@@ -130,8 +128,12 @@ Result<PipelinePlacement> PipelineSlices::plan_on(const Dag& dag, const std::vec
 
 std::optional<PipelinePlacement> PipelineSlices::plan_whole(const PipelineProgram& program,
                                                             const PipelinePlacement& now) const {
+  const std::vector<Device> slices = free_now();
+  if (slices.empty()) return std::nullopt;
   const Dag dag = with_times(program);
-  auto whole = place_whole(dag, free_now(), std::max(dag.objective, latency_of(dag, now)));
+  const Duration at_most = std::max(dag.objective, latency_of(dag, now).value_or(Duration(0)));
+  if (at_most == Duration(0)) return std::nullopt;  // nobody knows what would be no later
+  auto whole = place_whole(dag, slices, at_most);
   if (!whole || !leaves_enough_to_others(*whole)) return std::nullopt;
   return *std::move(whole);
 }

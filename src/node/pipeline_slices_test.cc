@@ -23,7 +23,7 @@ class PipelineSlicesTest : public testing::Test {
                      .give_share = [](InstanceSpec&, GpuId, const Share&) {}});
     program_.dag = three_in_a_row();
     for (const Component& one : program_.dag.components) {
-      program_.tasks.push_back({.spec = {}, .constant_files = {}, .inputs = {}, .outputs = {}, .content = one.name});
+      program_.tasks.push_back({.spec = {}, .constant_files = {}, .inputs = {}, .outputs = {}, .kind = {one.name}});
     }
   }
   void add(const std::string& profile, int memory_gib) {
@@ -38,7 +38,7 @@ class PipelineSlicesTest : public testing::Test {
     devices_.push_back(device);
   }
   void runs(const std::string& content, const std::string& slice, Duration time) {
-    for (std::uint64_t i = 0; i <= ComponentTimes::kEnough; ++i) times_->ran(content, slice, time);
+    for (std::uint64_t i = 0; i < ComponentTimes::kEnough; ++i) times_->ran(content, slice, time);
   }
 
   boost::asio::io_context io_;
@@ -61,7 +61,7 @@ TEST_F(PipelineSlicesTest, WhereAPipelineIsCutIsByWhatItsComponentsWereSeenToTak
     for (const auto& stage : placement.stages) sizes.push_back(stage.components.size());
     return sizes;
   };
-  const std::string a = program_.tasks[0].content, c = program_.tasks[2].content;
+  const std::string a = program_.tasks[0].kind.content, c = program_.tasks[2].kind.content;
   runs(a, "1g", 500ms);
   const auto late = slices_.plan(program_);
   ASSERT_TRUE(late) << late.error().message;
@@ -73,10 +73,10 @@ TEST_F(PipelineSlicesTest, WhereAPipelineIsCutIsByWhatItsComponentsWereSeenToTak
   EXPECT_GT(early->latency, 5s);
   EXPECT_FALSE(slices_.plan_whole(program_, *early)) << "no slice has room for all of it";
   add("2g.20gb", 20);
-  const auto whole = slices_.plan_whole(program_, *early);
+  ASSERT_LT(late->latency, 1s) << "as it was when it was planned";
+  const auto whole = slices_.plan_whole(program_, *late);
   ASSERT_TRUE(whole) << "what answers no later is measured by the same times";
   EXPECT_EQ(whole->slices().size(), 1u);
-  EXPECT_FALSE(slices_.plan_whole(program_, *whole) && slices_.plan_whole(program_, *whole)->latency > whole->latency);
 }
 
 TEST_F(PipelineSlicesTest, WhatIsSavedIsInNoPlanOfTheRoundButOfWhoWaits) {

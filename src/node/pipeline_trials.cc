@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "base/log.h"
@@ -15,6 +16,7 @@ constexpr std::size_t kMaxQuoted = 200;
 
 // One call after the other.
 MeasuredTrial trial_of(std::vector<Duration> latencies) {
+  if (latencies.size() > 1) latencies.erase(latencies.begin());  // with the wait for slices, and for the start there
   std::sort(latencies.begin(), latencies.end());
   const auto count = static_cast<double>(latencies.size());
   double sum = 0, squares = 0;
@@ -40,21 +42,19 @@ std::string model_named(const Device& device) {
 }  // namespace
 
 std::vector<ComponentTime> times_of(const ComponentTimes& times, const PipelineProgram& program) {
-  std::vector<std::string> contents;
-  for (const ComponentTask& task : program.tasks) contents.push_back(task.content);
   std::vector<ComponentTime> all;
-  const Dag dag = times.applied(program.dag, contents);
+  const Dag dag = times.applied(program.dag, program.kinds());
   for (std::size_t c = 0; c < dag.components.size(); ++c) {
     const Component& component = dag.components[c];
-    if (!component.needs_gpu || contents[c].empty()) continue;
+    const std::string& content = program.tasks[c].kind.content;
+    if (!component.needs_gpu || content.empty()) continue;
     for (const SliceTime& time : component.times) {
       if (all.size() >= kMaxComponentTimes) return all;
       all.push_back({.component = component.name,
-                     .content = contents[c],
                      .slice = time.slice,
                      .ms = to_ms(time.mean),
                      .deviation_ms = to_ms(time.deviation),
-                     .runs = times.seen(contents[c], time.slice) ? time.seen : 0});
+                     .runs = times.seen(content, time.slice) ? time.seen : 0});
     }
   }
   return all;
@@ -64,14 +64,24 @@ std::string model_of(const std::vector<Device>& devices) {
   return devices.empty() ? "no GPU" : model_named(devices.front());
 }
 
-void learn(ComponentTimes& times, const FunctionProfile& profile, const std::vector<Device>& devices) {
+void learn(ComponentTimes& times, const FunctionProfile& profile, const PipelineProgram& program,
+           const std::vector<Device>& devices) {
   const bool is_here = std::any_of(devices.begin(), devices.end(),
                                    [&](const Device& device) { return model_named(device) == profile.device; });
+  std::map<std::pair<std::string, std::string>, const ComponentTime*> told;
   for (const ComponentTime& one : profile.components) {
-    if (!is_here || one.runs < ComponentTimes::kEnough) continue;
-    times.learn(
-        one.content, one.slice,
-        {.mean = from_seconds(one.ms / 1e3), .deviation = from_seconds(one.deviation_ms / 1e3), .runs = one.runs});
+    if (is_here && one.runs >= ComponentTimes::kEnough) told[{one.component, one.slice}] = &one;
+  }
+  for (std::size_t c = 0; c < program.tasks.size(); ++c) {
+    const Component& component = program.dag.components[c];
+    for (const SliceTime& time : component.times) {
+      const auto known = told.find({component.name, time.slice});
+      if (known == told.end() || program.tasks[c].kind.content.empty()) continue;
+      const ComponentTime& one = *known->second;
+      times.learn(
+          program.tasks[c].kind.content, one.slice,
+          {.mean = from_seconds(one.ms / 1e3), .deviation = from_seconds(one.deviation_ms / 1e3), .runs = one.runs});
+    }
   }
 }
 
@@ -91,10 +101,11 @@ Status PipelineTrials::start(const ProfileRequest& request, const RegisteredFunc
                 "again then",
                 to_seconds(kLongest) / 60);
   }
-  if (request.is_grid) {
-    return fail(Errc::kInvalidArgument,
-                "grid: {} is a pipeline; its stages have slices of their own, so there are no rectangles to measure",
-                request.function);
+  if (request.is_alone || request.is_grid) {
+    return fail(
+        Errc::kInvalidArgument,
+        "grid, alone: {} is a pipeline; its stages have slices of their own, so there are no rectangles to measure",
+        request.function);
   }
   std::vector<std::string> payloads = request.more_payloads;
   if (request.is_generated) {
@@ -119,8 +130,10 @@ Status PipelineTrials::start(const ProfileRequest& request, const RegisteredFunc
 
 void PipelineTrials::stop(const std::string& why) {
   if (!is_running()) return;
+  if (running_->is_measured) return;
   running_->failed = why;
   running_->is_over = true;
+  if (running_->cancel) std::exchange(running_->cancel, nullptr)();  // it waits for slices no longer
   running_->payloads.clear();
   spdlog::warn("experiment on pipeline {} ended after {} calls: {}", running_->record.name, running_->latencies.size(),
                why);
@@ -133,7 +146,8 @@ std::optional<ExperimentStatus> PipelineTrials::status(const std::string& functi
       .function = function,
       .is_running = !running_->is_over,
       .state = running_->is_over ? "ended" : "measures",
-      .doing = running_->is_over ? "on the slices that it has" : fmt::format("call {} of {}", calls + 1, kCalls),
+      .doing = running_->is_over ? "on the slices that it has"
+                                 : fmt::format("call {} of {}", std::min<std::uint64_t>(calls + 1, kCalls), kCalls),
       .failed = running_->failed,
       .trials = {},
       .calls = calls};
@@ -154,6 +168,9 @@ void PipelineTrials::send() {
   running_->sent = clock_();
   InvokeRequest request;
   request.invocation.function = function->record.name;
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(running_->longest - (clock_() - running_->began));
+  request.invocation.deadline_ms = wall_clock_ms() + std::max<std::int64_t>(1, left.count());
   request.invocation.payload = running_->payloads[running_->latencies.size() % running_->payloads.size()];
   // Never from inside the call that it answers.
   invocations_.invoke(
@@ -172,6 +189,7 @@ void PipelineTrials::on_answer(std::uint64_t number, const Result<Outcome>& outc
     const std::string& said = outcome->payload.empty() ? outcome->failure.text : outcome->payload;
     return stop("a call failed: " + said.substr(0, kMaxQuoted));
   }
+  running_->cancel = nullptr;
   running_->latencies.push_back(clock_() - running_->sent);
   const bool is_late = clock_() - running_->began >= running_->longest;
   if (running_->latencies.size() < kCalls && !is_late) return send();
@@ -179,7 +197,7 @@ void PipelineTrials::on_answer(std::uint64_t number, const Result<Outcome>& outc
 }
 
 void PipelineTrials::finish(const PipelineProgram& program) {
-  running_->is_over = true;
+  running_->is_measured = true;
   running_->payloads.clear();
   FunctionProfile profile{.function = running_->record.name,
                           .code_sha256 = running_->record.code_sha256,
@@ -188,7 +206,16 @@ void PipelineTrials::finish(const PipelineProgram& program) {
                           .ended = fmt::format("it was called {} times", running_->latencies.size()),
                           .measured_ms = wall_clock_ms()};
   profile.components = times_of(times_, program);
-  measured_(std::move(profile));
+  measured_(std::move(profile), life_.guarded([this, number = running_->number](const Status& kept) {
+    if (!running_ || running_->number != number) return;
+    running_->is_over = true;
+    if (!kept) running_->failed = "the profile is not on disk: " + kept.error().message;
+  }));
+}
+
+void PipelineTrials::forget(const std::string& function) {
+  if (running_ && running_->record.name == function) stop("the function was deleted");
+  if (running_ && running_->record.name == function && running_->is_over) running_.reset();
 }
 
 }  // namespace fairlead

@@ -29,8 +29,9 @@ namespace fairlead {
 
 // What is seen of each component, or predicted, on each type of slice.
 std::vector<ComponentTime> times_of(const ComponentTimes& times, const PipelineProgram& program);
-// What was seen here before, or elsewhere on a model of GPU that is among the devices.
-void learn(ComponentTimes& times, const FunctionProfile& profile, const std::vector<Device>& devices);
+// What was seen here before, or elsewhere on a model of GPU that is among the devices. Only of components that the program has.
+void learn(ComponentTimes& times, const FunctionProfile& profile, const PipelineProgram& program,
+           const std::vector<Device>& devices);
 // Of the first: times of components are by types of slices, whatever the layout. "no GPU": there are no devices.
 std::string model_of(const std::vector<Device>& devices);
 
@@ -38,8 +39,8 @@ class PipelineTrials {
  public:
   static constexpr std::uint64_t kCalls = 30;
   static constexpr Duration kLongest = std::chrono::minutes(10);
-  // A profile that was measured: everything in it is set, but the model of device.
-  using Measured = std::function<void(FunctionProfile)>;
+  // A profile that was measured: everything in it is set, but the model of device. `kept`: it is on disk, or why not.
+  using Measured = std::function<void(FunctionProfile, std::function<void(Status)> kept)>;
   using Clock = std::function<Instant()>;
 
   PipelineTrials(boost::asio::io_context& io, Functions& functions, Invocations& invocations, ComponentTimes& times,
@@ -47,7 +48,8 @@ class PipelineTrials {
 
   // REQUIRES: the function is a pipeline. As ScalingService has it.
   Status start(const ProfileRequest& request, const RegisteredFunction& function);
-  void stop(const std::string& why);  // no effect where none goes on
+  void stop(const std::string& why);         // no effect where none goes on
+  void forget(const std::string& function);  // it is deleted; another one may get its name
   // The one that goes on, or went on last. Empty: there was none of it.
   std::optional<ExperimentStatus> status(const std::string& function) const;
 
@@ -60,7 +62,8 @@ class PipelineTrials {
     Instant began, sent;
     std::vector<Duration> latencies;
     std::string failed;
-    bool is_over = false;
+    bool is_measured = false, is_over = false;  // it is being kept; it is kept, or failed
+    NodeService::CancelHandle cancel = {};      // of the call that goes on
   };
   bool is_running() const { return running_ && !running_->is_over; }
   const RegisteredFunction* unchanged();

@@ -38,6 +38,10 @@ bool is_busy(const auto& group) {
   return !group.waiting.empty() || (runs(group) && group.current->instance->unanswered() > 0);
 }
 
+bool is_wanted(const InstanceEvents& events, InvocationId invocation) {
+  return !events.is_wanted || events.is_wanted(invocation);
+}
+
 // The slices that these holders have, and what any pipeline leaves now for nobody.
 std::vector<Device> held_in_time(const PipelineSlices& slices_of, const auto& holders,
                                  const std::vector<std::size_t>& leavers, const auto& groups, const auto& leaving) {
@@ -320,7 +324,7 @@ void Pipelines::arrange() {
   for (auto& [flow, group] : groups_) {
     if (group.current || is_away(group)) continue;
     const Duration waits = group.wanted_since ? std::max(Duration(1), now - *group.wanted_since) : Duration(0);
-    waiting.push_back({&group, waits, {waits == Duration(0), claims.load(group.tenant), -waits}});
+    waiting.push_back({&group, waits, {waits == Duration(0), claims.load_with_leaving(group.tenant), -waits}});
   }
   std::stable_sort(waiting.begin(), waiting.end(), [](const Waiting& a, const Waiting& b) { return a.key < b.key; });
   if (!waiting.empty()) slices_.begin_round();
@@ -476,7 +480,7 @@ Status Pipelines::begin_now(Group& group, Running& running) {
        .ran =
            [this, program = group.program, types = std::move(types)](std::size_t stage, std::size_t component,
                                                                      Duration gpu_time) {
-             const std::string& content = program->tasks[component].content;
+             const std::string& content = program->tasks[component].kind.content;
              if (!content.empty()) options_.times->ran(content, types[stage], gpu_time);
            },
        .broken = [=](const std::string& why) { later([=] { broken(why); }); },
@@ -581,12 +585,18 @@ void Pipelines::start(const StartOrder& order) {
   });
 }
 
-// It claims no slices for nobody; in a pipeline it runs on.
+// It claims no slices for nobody; in a pipeline it runs on. Nothing is kept as its answer: who asks again under its id is served.
 void Pipelines::abandoned(InvocationId invocation) {
   jobs_.post([this, invocation] {
     const auto asked = asked_.find(invocation);
-    if (asked == asked_.end() || asked->second.at) return;
-    fail_request(invocation, "Pipeline.Abandoned", "its client went away while it waited for slices");
+    Group* const group = asked == asked_.end() ? nullptr : find(asked->second.flow);
+    if (group == nullptr || is_wanted(events_, invocation) || std::erase(group->waiting, invocation) == 0) return;
+    answer(asked->second, {.invocation = invocation,
+                           .is_error = true,
+                           .content_type = {},
+                           .payload = {},
+                           .failure = {"Pipeline.Abandoned", "its client went away while it waited for slices"},
+                           .is_nodes_fault = true});
   });
 }
 
@@ -689,6 +699,7 @@ void Pipelines::on_reply(FlowId flow, Number number, PipelineInstance::Reply rep
     asked.since = monotonic_now();
     asked.progress = std::move(reply.progress);
     group->keep.on_request(asked.since);
+    if (!is_wanted(events_, invocation)) abandoned(invocation);
   } else if (reply.end != FlowEnd::kAnswered) {
     fail_request(invocation, "Pipeline.Failed", reply.why);
   } else if (size_of(reply) < kLarge) {

@@ -57,7 +57,8 @@ class PipelinesTest : public testing::Test {
         io_, std::move(options), driver_, functions_,
         InstanceEvents{.next = [this](InstanceId id) { ready_.push_back(id); },
                        .answered = [this](InstanceId, Answer answer) { answers_.push_back(std::move(answer)); },
-                       .gone = [this](InstanceId id, const ExitInfo& exit) { gone_.emplace_back(id, exit); }});
+                       .gone = [this](InstanceId id, const ExitInfo& exit) { gone_.emplace_back(id, exit); },
+                       .is_wanted = [this](InvocationId) { return is_wanted_; }});
     pipelines_->connect({.all = [this] { return devices_; },
                          .is_empty = [this](GpuId) { return are_empty_; },
                          .end_idle_servers = [this](GpuId gpu) { ended_.push_back(gpu); },
@@ -140,6 +141,7 @@ class PipelinesTest : public testing::Test {
   std::vector<InstanceId> ready_;
   std::vector<Device> devices_;
   bool are_empty_ = false;  // so that no process starts
+  bool is_wanted_ = true;   // what was asked for
   std::vector<Answer> answers_;
   std::unique_ptr<Pipelines> pipelines_;
 };
@@ -194,10 +196,15 @@ TEST_F(PipelinesTest, ACallWhoseClientWentAwayWaitsForNoSlices) {
   EXPECT_TRUE(answers_.empty()) << "of another call";
   const std::size_t before = ready_.size();
   pipelines_->abandoned(InvocationId(7));
+  run();
+  EXPECT_TRUE(answers_.empty()) << "somebody else waits for it by now";
+  is_wanted_ = false;
+  pipelines_->abandoned(InvocationId(7));
   EXPECT_TRUE(answers_.empty()) << "events never come from inside a call";
   run();
   ASSERT_EQ(answers_.size(), 1u);
   EXPECT_EQ(answers_[0].failure.type, "Pipeline.Abandoned");
+  EXPECT_TRUE(answers_[0].is_nodes_fault) << "no repeat is given it";
   EXPECT_EQ(pipelines_->status()[0].waiting, 0u);
   EXPECT_EQ(ready_.size(), before + 1) << "its place takes the next call";
   pipelines_->abandoned(InvocationId(7));

@@ -48,7 +48,7 @@ std::vector<FunctionProfile> ProfileBook::all(const std::string& function) const
 }
 
 void ProfileBook::each(const Visit& visit) const {
-  for (const auto& [function, profiles] : profiles_) std::for_each(profiles.begin(), profiles.end(), visit);
+  for (const auto& [function, profiles] : profiles_) std::for_each(profiles.rbegin(), profiles.rend(), visit);
 }
 
 const FunctionProfile* ProfileBook::of(const FunctionRecord& record, const std::vector<Device>& devices) const {

@@ -32,7 +32,7 @@ class ProfileBook {
   void forget(const std::string& function) { profiles_.erase(function); }
 
   std::vector<FunctionProfile> all(const std::string& function) const;
-  void each(const Visit& visit) const;
+  void each(const Visit& visit) const;  // of a function the oldest first
   // Of its code, on the model of one of the devices: the newest. Null: there is none.
   const FunctionProfile* of(const FunctionRecord& record, const std::vector<Device>& devices) const;
 

@@ -32,6 +32,9 @@ std::string why_alone(const ProfileRequest& request, bool is_kernel_task, bool h
 }
 
 Result<std::vector<std::string>> payloads_of(const ProfileRequest& request, const RegisteredFunction& function) {
+  if (function.is_pipeline()) {
+    return fail(Errc::kInvalidArgument, "{} is a pipeline, which has no rectangles to measure", request.function);
+  }
   if (request.is_generated && !function.kernel_task) {
     return fail(
         Errc::kInvalidArgument,

@@ -104,6 +104,8 @@ struct InstanceEvents {
   std::function<void(InstanceId, const SessionMemory&)> session_memory = {};
   std::function<void(InvocationId)> loaded = {};  // a call's constants, which were not all there, are
   std::function<void()> able_again = {};          // to start instances: another spawner serves
+  // No event: whether anybody still waits for it. Empty: somebody does.
+  std::function<bool(InvocationId)> is_wanted = {};
 };
 
 struct DeliverRequest {

@@ -6,6 +6,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -133,6 +134,21 @@ def test_killed_programs_come_back_and_leave_nothing(p1, folder):  # noqa: F811
     assert {stage["pid"] for stage in pipeline(node)["stages"]} <= pids
     node.kill()
     eventually(lambda: not any(exists(pid) for pid in pids))
+
+
+def test_who_crashes_a_program_is_told_why_and_the_others_wait_for_its_start_alone(p1, folder):  # noqa: F811
+    node = p1("1g.10gb")
+    crashes = "import array, os\n\n\ndef act(x):\n    if x[0] < 0:\n        os._exit(7)\n    return array.array('f', x.tolist())\n"
+    components = [host("act", "act", x="input.image"), component("depth", "act.y", 20, 4)]
+    node.deploy("chain", written(folder, "chain", components, "depth.y", {"depth": 5.0}, steps=crashes), Timeout=30)
+    good, bad = numbers(0), [-1.0] + numbers(1)[1:]
+    for _ in range(4):
+        said = error(node.invoke("chain", call(bad)))
+        assert said["errorType"] == "Pipeline.Failed" and "act" in said["errorMessage"] and "7" in said["errorMessage"], said
+        begin = time.monotonic()
+        assert out(node.invoke("chain", call(good))) == [5 * value + 5 for value in good]
+        # It waited for up to 10 s after the third crash, longer with each; 0.3 s is the most that tries of one call wait.
+        assert time.monotonic() - begin < 8
 
 
 def descendants(root):

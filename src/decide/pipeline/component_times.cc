@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace fairlead {
 namespace {
@@ -12,7 +13,8 @@ double nanoseconds(Duration time) {
 
 // At least 1 ns: a time of 0 would make what follows it endless.
 Duration duration(double ns) {
-  return std::clamp(Duration(std::llround(std::max(ns, 1.0))), Duration(1), kMaxComponentTime);
+  const double most = nanoseconds(kMaxComponentTime);
+  return Duration(std::llround(std::clamp(ns, 1.0, most)));
 }
 
 }  // namespace
@@ -30,7 +32,6 @@ ComponentTimes::Entry& ComponentTimes::entry(const std::string& content, const s
 
 void ComponentTimes::ran(const std::string& content, const std::string& slice, Duration time) {
   Entry& its = entry(content, slice);
-  if (!std::exchange(its.is_warm, true)) return;
   const double part = 1 / static_cast<double>(std::min(++its.runs, kWindow));
   const double off = nanoseconds(time) - its.mean_ns;
   its.mean_ns += part * off;
@@ -39,7 +40,7 @@ void ComponentTimes::ran(const std::string& content, const std::string& slice, D
 
 void ComponentTimes::learn(const std::string& content, const std::string& slice, const Seen& seen) {
   Entry& its = entry(content, slice);
-  if (!its.told) its.told = seen;
+  its.told = {.mean = duration(nanoseconds(seen.mean)), .deviation = seen.deviation, .runs = seen.runs};
 }
 
 std::optional<ComponentTimes::Seen> ComponentTimes::seen(const std::string& content, const std::string& slice) const {
@@ -50,27 +51,45 @@ std::optional<ComponentTimes::Seen> ComponentTimes::seen(const std::string& cont
   return Seen{.mean = duration(its.mean_ns), .deviation = duration(std::sqrt(its.variance)), .runs = its.runs};
 }
 
-Dag ComponentTimes::applied(Dag dag, const std::vector<std::string>& contents) const {
-  for (std::size_t c = 0; c < dag.components.size() && c < contents.size(); ++c) {
-    Component& component = dag.components[c];
-    if (!component.needs_gpu || contents[c].empty()) continue;
-    double off = 0;  // logarithm of seen / said, summed
-    int known = 0;
-    std::vector<std::optional<Seen>> all;
-    for (const SliceTime& said : component.times) {
-      all.push_back(seen(contents[c], said.slice));
-      if (!all.back() || said.mean <= Duration(0)) continue;
-      off += std::log(nanoseconds(all.back()->mean) / nanoseconds(said.mean));
-      ++known;
-    }
-    const double factor = known > 0 ? std::exp(off / known) : 1;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      SliceTime& time = component.times[i];
-      if (all[i]) {
-        time = {.slice = time.slice, .mean = all[i]->mean, .deviation = all[i]->deviation, .seen = all[i]->runs};
-      } else if (known > 0) {
-        time = {.slice = time.slice, .mean = duration(factor * nanoseconds(time.mean)), .deviation = {}, .seen = 0};
-      }
+std::optional<double> ComponentTimes::longer_than(const std::string& content,
+                                                  const std::vector<SliceTime>& said) const {
+  double told = 0, seen_here = 0;
+  int count_told = 0, count_here = 0;
+  for (const SliceTime& time : said) {
+    const auto known = entries_.find({content, time.slice});
+    const std::optional<Seen> its = seen(content, time.slice);
+    if (!its || time.mean <= Duration(0)) continue;
+    const double longer = std::log(nanoseconds(its->mean) / nanoseconds(time.mean));
+    const bool is_here = known->second.runs >= kEnough;
+    (is_here ? seen_here : told) += longer;
+    ++(is_here ? count_here : count_told);
+  }
+  if (count_here > 0) return seen_here / count_here;
+  return count_told > 0 ? std::optional(told / count_told) : std::nullopt;
+}
+
+Dag ComponentTimes::applied(Dag dag, const std::vector<ComponentKind>& kinds) const {
+  std::vector<std::optional<double>> longer(dag.components.size());
+  double unsaid = 0;
+  int count = 0;
+  for (std::size_t c = 0; c < dag.components.size() && c < kinds.size(); ++c) {
+    if (!dag.components[c].needs_gpu || kinds[c].content.empty()) continue;
+    longer[c] = longer_than(kinds[c].content, dag.components[c].times);
+    if (!longer[c] || kinds[c].is_said) continue;
+    unsaid += *longer[c];
+    ++count;
+  }
+  for (std::size_t c = 0; c < dag.components.size() && c < kinds.size(); ++c) {
+    if (!dag.components[c].needs_gpu || kinds[c].content.empty()) continue;
+    if (!longer[c] && !kinds[c].is_said && count > 0) longer[c] = unsaid / count;
+    if (!longer[c]) continue;
+    for (SliceTime& time : dag.components[c].times) {
+      const std::optional<Seen> its = seen(kinds[c].content, time.slice);
+      const Duration corrected = duration(std::exp(*longer[c]) * nanoseconds(time.mean));
+      time = {.slice = time.slice,
+              .mean = its ? its->mean : corrected,
+              .deviation = its ? its->deviation : Duration(0),
+              .seen = its ? its->runs : 0};
     }
   }
   return dag;

@@ -333,6 +333,7 @@ void RequestFlow::try_again(Instant, PipelineRequestId id, std::size_t stage, co
            out);
   } else {
     --request.tries_left;
+    request.failed = why;
     request.stages[stage].at = At::kWaits;
     stages_[stage].again.push_back(id);
   }
@@ -414,7 +415,10 @@ void RequestFlow::wake(Instant now, Actions& out) {
   for (const auto& [id, one] : requests_) {
     if (!one.is_answered && one.deadline && *one.deadline <= now) late.push_back(id);
   }
-  for (const PipelineRequestId id : late) answer(id, FlowEnd::kLate, "its deadline has passed", out);
+  for (const PipelineRequestId id : late) {
+    const std::string& failed = requests_.at(id).failed;
+    answer(id, FlowEnd::kLate, "its deadline has passed" + (failed.empty() ? "" : "; before that " + failed), out);
+  }
   for (std::size_t i = 0; settings_.stage_limit > Duration(0) && i < stages_.size(); ++i) {
     for (std::size_t j = 0; j < stages_[i].replicas.size(); ++j) {
       Replica& one = stages_[i].replicas[j];

@@ -161,6 +161,7 @@ class RequestFlow {
     std::optional<Instant> deadline;
     unsigned tries_left = 0;
     bool is_answered = false, is_taken = false;
+    std::string failed;  // why a stage did the last time
     std::vector<Progress> stages;
     std::vector<std::optional<bool>> ran;                         // by component
     std::map<std::pair<std::size_t, std::size_t>, bool> scalars;  // by component and port

@@ -7,9 +7,7 @@ namespace fairlead {
 
 SliceClaims::SliceClaims(const ClaimTerms& terms, std::map<std::string, double> weights,
                          std::vector<SliceHolder> holders, std::map<std::string, int> leaving)
-    : terms_(terms), weights_(std::move(weights)), holders_(std::move(holders)), slices_(std::move(leaving)) {
-  for (const SliceHolder& holder : holders_) slices_[holder.tenant] += holder.slices;
-}
+    : terms_(terms), weights_(std::move(weights)), holders_(std::move(holders)), leaving_(std::move(leaving)) {}
 
 double SliceClaims::weight(const std::string& tenant) const {
   const auto known = weights_.find(tenant);
@@ -17,8 +15,14 @@ double SliceClaims::weight(const std::string& tenant) const {
 }
 
 double SliceClaims::load(const std::string& tenant) const {
-  const auto known = slices_.find(tenant);
-  return known == slices_.end() ? 0 : known->second / weight(tenant);
+  int slices = 0;
+  for (const SliceHolder& holder : holders_) slices += holder.tenant == tenant ? holder.slices : 0;
+  return slices / weight(tenant);
+}
+
+double SliceClaims::load_with_leaving(const std::string& tenant) const {
+  const auto leaving = leaving_.find(tenant);
+  return load(tenant) + (leaving == leaving_.end() ? 0 : leaving->second / weight(tenant));
 }
 
 // Who shares. To end one that is used again at once costs its start and gains nothing.
@@ -34,10 +38,10 @@ SliceClaims::Rank SliceClaims::rank(const SliceHolder& holder, const SliceClaima
   if (!holder.is_hot && has_stayed && holder.idle >= terms_.idle) return Rank::kLongIdle;
   if (claimant.waited <= Duration(0)) return Rank::kStays;
   const bool is_own = holder.tenant == claimant.tenant;
-  const bool is_fair = is_own || load(claimant.tenant) <= load(holder.tenant);
+  const bool is_fair = is_own || load_with_leaving(claimant.tenant) <= load(holder.tenant);
   const bool shares = !holder.is_hot && holder.idle > Duration(0);
   if (is_fair && shares && holder.held >= shared_stay(holder)) return Rank::kShares;
-  const double with_them = load(claimant.tenant) + holder.slices / weight(claimant.tenant);
+  const double with_them = load_with_leaving(claimant.tenant) + holder.slices / weight(claimant.tenant);
   if (has_stayed && !is_own && with_them < load(holder.tenant))
     return holder.idle > Duration(0) ? Rank::kIdle : Rank::kBusy;
   if (!comes_first(claimant) || !gives_turn(holder, claimant.tenant)) return Rank::kStays;
@@ -46,7 +50,7 @@ SliceClaims::Rank SliceClaims::rank(const SliceHolder& holder, const SliceClaima
 }
 
 bool SliceClaims::gives_turn(const SliceHolder& holder, const std::string& tenant) const {
-  return holder.tenant == tenant || load(tenant) <= load(holder.tenant);
+  return holder.tenant == tenant || load_with_leaving(tenant) <= load(holder.tenant);
 }
 
 std::vector<std::size_t> SliceClaims::leavers_in_time(const std::string& tenant) const {

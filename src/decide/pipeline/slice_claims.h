@@ -65,12 +65,14 @@ struct ClaimTerms {
 class SliceClaims {
  public:
   // `weights`: of tenants; one that is not there has 1. `leaving`: compute slices, by tenant, of those that have given
-  // theirs up and still run what they have there. They count until they are gone: who is slow to leave gains nothing.
+  // theirs up and still run what they have there. They count for who asks for more, so that who is slow to leave gains nothing, and not
+  // for who is asked to give some up: those slices are another's already.
   SliceClaims(const ClaimTerms& terms, std::map<std::string, double> weights, std::vector<SliceHolder> holders,
               std::map<std::string, int> leaving = {});
 
   // Compute slices of the tenant over its weight: who has least goes first.
   double load(const std::string& tenant) const;
+  double load_with_leaving(const std::string& tenant) const;
   // Indices of holders in the order in which they would give up theirs.
   std::vector<std::size_t> leavers_for(const SliceClaimant& claimant) const;
   // Of holders that give theirs up for a request of this tenant if it only waits.
@@ -88,7 +90,7 @@ class SliceClaims {
   const ClaimTerms terms_;
   const std::map<std::string, double> weights_;
   const std::vector<SliceHolder> holders_;
-  std::map<std::string, int> slices_;  // compute slices, by tenant
+  const std::map<std::string, int> leaving_;
 };
 
 }  // namespace fairlead

@@ -42,14 +42,22 @@ TEST(SliceClaims, NobodyEndsWithMoreForItsWeightThanTheOtherHad) {
   EXPECT_DOUBLE_EQ(claims({holder("a", 4, 0s)}, {{"a", 2}}).load("a"), 2);
 }
 
-TEST(SliceClaims, WhatATenantIsSlowToLeaveIsStillItsOwn) {
+TEST(SliceClaims, WhatATenantIsSlowToLeaveCountsWhereItAsksForMore) {
   const ClaimTerms terms{.idle = 30s, .least_stay = 10s};
-  const std::vector<SliceHolder> held = {holder("a", 2, 0s)};
-  EXPECT_THAT(SliceClaims(terms, {}, held).leavers_for({"b", 1s}), IsEmpty()) << "1 each would be as much";
-  EXPECT_THAT(SliceClaims(terms, {}, held, {{"a", 1}}).leavers_for({"b", 1s}), ElementsAre(0));
-  EXPECT_THAT(SliceClaims(terms, {}, held, {{"a", 1}, {"b", 1}}).leavers_for({"b", 1s}), IsEmpty());
-  EXPECT_DOUBLE_EQ(SliceClaims(terms, {{"a", 2}}, held, {{"a", 1}, {"c", 3}}).load("a"), 1.5);
-  EXPECT_DOUBLE_EQ(SliceClaims(terms, {}, held, {{"c", 3}}).load("c"), 3);
+  const std::vector<SliceHolder> held = {holder("a", 3, 0s), holder("b", 1, 0s)};
+  EXPECT_THAT(SliceClaims(terms, {}, held).leavers_for({"b", 1s}), ElementsAre(0));
+  EXPECT_THAT(SliceClaims(terms, {}, held, {{"b", 1}}).leavers_for({"b", 1s}), IsEmpty());
+  EXPECT_DOUBLE_EQ(SliceClaims(terms, {{"b", 2}}, held, {{"b", 1}, {"c", 3}}).load_with_leaving("b"), 1);
+  EXPECT_DOUBLE_EQ(SliceClaims(terms, {}, held, {{"c", 3}}).load_with_leaving("c"), 3);
+  EXPECT_DOUBLE_EQ(SliceClaims(terms, {}, held, {{"c", 3}}).load("c"), 0);
+}
+
+// Of four slices b gets two, however long what a gave up takes to empty: slices on their way count once where they are taken from.
+TEST(SliceClaims, WhoGivesUpIsNotAskedAgainForWhatItIsLeaving) {
+  const ClaimTerms terms{.idle = 30s, .least_stay = 10s};
+  const std::vector<SliceHolder> held = {holder("a", 1, 0s), holder("a", 1, 0s), holder("b", 1, 0s),
+                                         holder("b", 1, 0s)};
+  EXPECT_THAT(SliceClaims(terms, {}, held, {{"a", 2}}).leavers_for({"b", 1s}), IsEmpty());
 }
 
 TEST(SliceClaims, WhoCameLatelyOrIsHotStays) {

@@ -130,6 +130,14 @@ void show(NodeService& node, RouteCall call) {
   respond_json(std::move(call.exchange), 200, answer);
 }
 
+void pipeline(NodeService& node, RouteCall call) {
+  const auto name = seen_function(node, call);
+  if (!name) return respond_error(std::move(call.exchange), name.error());
+  const auto known = node.scaling().pipeline(*name);
+  if (!known) return respond_error(std::move(call.exchange), known.error());
+  respond_json(std::move(call.exchange), 200, json::parse(*known));
+}
+
 void import(NodeService& node, RouteCall call) {
   const auto name = seen_function(node, call);
   if (!name) return respond_error(std::move(call.exchange), name.error());
@@ -186,6 +194,7 @@ void add_scaling_routes(Routes& routes, NodeService& node) {
   add(Permission::kDeploy, "PUT", kProfile, import);
   add(Permission::kDeploy, "DELETE", kProfile, stop);
   add(Permission::kRead, "GET", "/fairlead/v1/functions/{function}/scaling", scaling);
+  add(Permission::kRead, "GET", "/fairlead/v1/functions/{function}/pipeline", pipeline);
   add(Permission::kRead, "GET", "/fairlead/v1/scaling", all_scaling);
 }
 

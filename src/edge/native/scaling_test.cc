@@ -79,5 +79,10 @@ TEST_F(ScalingRoutes, BooksSayWhatWasHeldWhoWasLateAndWhereSeatsWere) {
   EXPECT_EQ(3, all["placements"][0]["seats"]["2"]);
 }
 
+TEST_F(ScalingRoutes, APipelineIsShownAndWhatIsNoneIsRefused) {
+  EXPECT_EQ(200U, call("GET", "/fairlead/v1/functions/chain/pipeline").response->status);
+  EXPECT_EQ(400U, call("GET", "/fairlead/v1/functions/f/pipeline").response->status);
+}
+
 }  // namespace
 }  // namespace fairlead

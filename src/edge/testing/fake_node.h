@@ -95,6 +95,10 @@ class FakeScaling : public ScalingService {
     return started;
   }
   Result<ProfileStatus> profile(const std::string&) override { return known; }
+  Result<std::string> pipeline(const std::string& function) override {
+    if (function != "chain") return fail(Errc::kInvalidArgument, "{} is no pipeline", function);
+    return std::string(R"({"version": 1})");
+  }
   Status stop_profile(const std::string&) override {
     is_stopped = true;
     return {};

@@ -171,6 +171,8 @@ void PipelineInstance::on_ready(std::size_t s) {
   Stage& stage = stages_[s];
   stage.timer->cancel();
   stage.ready_since = monotonic_now();
+  stage.requests_before = stage.view.requests;
+  stage.warm.clear();
   stage.view.is_ready = true;
   RequestFlow::Actions actions;
   flow_.ready(monotonic_now(), s, 0, actions);
@@ -181,7 +183,8 @@ void PipelineInstance::on_ready(std::size_t s) {
 
 void PipelineInstance::on_lost(std::size_t s, const std::string& why) {
   Stage& stage = stages_[s];
-  const bool lasted = stage.view.is_ready && monotonic_now() - stage.ready_since >= kLongEnough;
+  const bool served = stage.view.requests > stage.requests_before || monotonic_now() - stage.ready_since >= kLongEnough;
+  const bool lasted = stage.view.is_ready && served;
   stage.view.is_ready = false;
   ++stage.view.restarts;
   stage.timer->cancel();
@@ -456,7 +459,7 @@ void PipelineInstance::on_done(std::size_t s, wire::CallDone done) {
   if (done.outcome != wire::CallDone::Outcome::kDone) {
     return end_run(s, fmt::format("component {}: {}", options_.program->dag.components[component].name, done.error));
   }
-  if (events_.ran) events_.ran(s, component, Duration(done.gpu_ns));
+  if (!stage.warm.insert(component).second && events_.ran) events_.ran(s, component, done.phases.kernel_run);
   // A program has no stream that would raise the words of what it wrote.
   for (const auto& [output, ring] : stage.rings) {
     const bool is_its = output.first == component && !options_.program->dag.components[component].needs_gpu;

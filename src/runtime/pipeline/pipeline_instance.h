@@ -8,7 +8,8 @@
 // what a program reads or writes; what kernel tasks of the same stage read stays on the device as an object until the stage has ended its
 // run; what came with the request is in the node's memory.
 //
-// A server that ends is started again on its slice: at once, then after 0.1 s, doubled up to kMostWait, until one was ready for a minute.
+// A server that ends is started again on its slice: at once where it had ended a run well since it was ready, or was ready for a minute. Else
+// after 0.1 s, doubled up to kMostWait. So who sends what ends a server makes the others wait for its start, and no longer.
 // One that is not ready `start_limit` after its start is ended, and has ended as any other. A slice that is gone takes the whole instance
 // with it: abandon() gives the requests back, each with the tensors that are whole, in the rings that have them. Another instance reads them
 // there, so nothing is copied; such a ring stays until no request needs it.
@@ -25,6 +26,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -98,8 +100,9 @@ class PipelineInstance {
   struct Events {
     std::function<void()> ready;  // the first time that all stages are there
     std::function<void(Reply)> replied;
-    // A component did what it has to on its stage's slice, in so much of the device's time.
-    std::function<void(std::size_t stage, std::size_t component, Duration gpu_time)> ran = {};
+    // A component's kernels took so much of its stage's slice. Not the first time in a server, which loads modules; and without copies,
+    // which depend on where its neighbours are.
+    std::function<void(std::size_t stage, std::size_t component, Duration kernels)> ran = {};
     std::function<void(std::string why)> broken;  // once, before it was ever ready: it cannot start. abandon() it
     std::function<void(Duration gpu_time)>
         used;  // by a run whose request had ended before; at most what came after that
@@ -154,6 +157,8 @@ class PipelineInstance {
         timer;         // the next process, or the latest that the present one may be ready
     Duration wait{0};  // before the next restart
     Instant ready_since;
+    std::uint64_t requests_before = 0;  // view.requests, when it was ready
+    std::set<std::size_t> warm;         // components that ran in this server
     StageView view;
   };
   struct Live {
