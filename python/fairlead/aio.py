@@ -22,7 +22,7 @@ from typing import Any, AsyncIterator, Coroutine, Iterable, Mapping
 from fairlead.client import AT_ONCE, LOG_PATIENCE_S, LOG_PERIOD_S, LOG_TAIL_BYTES, Client, invoke_headers
 from fairlead.credentials import endpoint_for
 from fairlead.errors import FunctionError
-from fairlead.logs import LogFollower, Patience
+from fairlead.logs import MOST_TAIL_BYTES, LogFollower, Patience
 from fairlead.transport import MOST_IDLE, Answer, Attempts, Body, Endpoint, may_repeat, tls_context
 from fairlead.values import Payload, from_payload, to_payload
 
@@ -317,9 +317,12 @@ class AsyncClient:
         """As Client.logs."""
         follower, patience, rest, size = LogFollower(), Patience(LOG_PATIENCE_S), b"", tail
         while True:
-            path = f"/fairlead/v1/functions/{urllib.parse.quote(name, safe='')}/log?tail={size}"
+            path = f"/fairlead/v1/functions/{urllib.parse.quote(name, safe='')}/log?tail="
             try:
-                new = follower.next((await self.request("GET", path))[1])
+                seen = (await self.request("GET", f"{path}{size}"))[1]
+                if not follower.reaches(seen, size):  # more than a tail was written since
+                    seen = (await self.request("GET", f"{path}{MOST_TAIL_BYTES}"))[1]
+                new = follower.next(seen)
                 patience.was_reached()
             except ConnectionError:
                 if not follow or patience.is_over():

@@ -32,7 +32,7 @@ from fairlead.credentials import endpoint_for, token_for
 from fairlead.errors import FunctionError, RequestError
 from fairlead.ktask import wire
 from fairlead.ktask.graph import buffer_bytes, write_json
-from fairlead.logs import LogFollower, Patience
+from fairlead.logs import MOST_TAIL_BYTES, LogFollower, Patience
 from fairlead.objects import ObjectRef, Objects
 from fairlead.transport import REPEAT_ID, Body, Endpoint, Pool
 from fairlead.types import TaskError
@@ -67,7 +67,7 @@ class Client:
         self.objects = Objects(self)
         self.headers = {"X-Fairlead-Tenant": tenant} if tenant else {}
         if token is None:
-            token = token_for(self.is_local)
+            token = token_for(endpoint.is_local and endpoint.scheme != "unix")
         if token:
             self.headers["Authorization"] = f"Bearer {token}"
         self.pool = Pool(endpoint, timeout, retries)
@@ -161,7 +161,10 @@ class Client:
         size = tail
         while not end.is_set():
             try:
-                new = follower.next(self.request("GET", _log(name, size))[1])
+                seen = self.request("GET", _log(name, size))[1]
+                if not follower.reaches(seen, size):  # more than a tail was written since
+                    seen = self.request("GET", _log(name, MOST_TAIL_BYTES))[1]
+                new = follower.next(seen)
                 patience.was_reached()
             except ConnectionError:
                 if patience.is_over():

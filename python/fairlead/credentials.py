@@ -19,11 +19,12 @@ def endpoint_for() -> str:
     return os.environ.get("FAIRLEAD_ENDPOINT") or "http://127.0.0.1:9001"
 
 
-def token_for(is_local: bool) -> str | None:
-    """FAIRLEAD_TOKEN; else, for a node on this machine, the key of who started it if it is this user's to read; else None."""
+def token_for(is_loopback: bool) -> str | None:
+    """FAIRLEAD_TOKEN; else, at a loopback address, the key of who started the node if it is this user's to read; else None. At a Unix
+    socket the kernel says who asks: its node's user and root need no key, and one that has ended would keep them out."""
     if os.environ.get("FAIRLEAD_TOKEN"):
         return os.environ["FAIRLEAD_TOKEN"]
-    if not is_local:
+    if not is_loopback:
         return None
     try:
         lines = (state_folder() / "operator-key").read_text().splitlines()

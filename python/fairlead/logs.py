@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 ANCHOR_BYTES = 1024  # long enough to be unique in practice
+MOST_TAIL_BYTES = 8 << 20  # that a node gives
 
 
 class Patience:
@@ -28,6 +29,10 @@ class LogFollower:
 
     def __init__(self) -> None:
         self._anchor = self._whole = b""
+
+    def reaches(self, tail: bytes, size: int) -> bool:
+        """Whether nothing is missing between what was given last and `tail`, for which `size` bytes were asked."""
+        return not self._anchor or len(tail) < size or self._anchor in tail
 
     def next(self, tail: bytes) -> bytes:
         """The part of `tail` that no earlier call has given."""

@@ -5,12 +5,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/command.h"
+#include "base/digest.h"
 #include "base/unique_fd.h"
 #include "cli/places.h"
 
@@ -36,9 +40,11 @@ Result<std::string> prepare_python() {
   if (python.empty()) {
     return fail(Errc::kNotFound, "functions in Python need python3 on this machine: apt-get install python3");
   }
+  ::setenv("PYTHONSAFEPATH", "1", 1);  // a json.py in the current folder is not Python's
   if (const std::string package = python_package_dir(); !package.empty()) {
     const char* before = std::getenv("PYTHONPATH");
-    ::setenv("PYTHONPATH", (package + (before == nullptr ? "" : std::string(":") + before)).c_str(), 1);
+    const std::string rest = before == nullptr ? "" : before;  // an empty name would be the current folder
+    ::setenv("PYTHONPATH", (package + (rest.empty() ? "" : ":" + rest)).c_str(), 1);
   }
   return python;
 }
@@ -113,15 +119,39 @@ Result<BuiltFunction> BuiltFunction::build(const std::string& what, const std::s
   return built;
 }
 
+Status BuiltFunction::keep_for(const std::string& node) {
+  const fs::path cache = fs::path(folder_).parent_path();
+  const std::string prefix = fmt::format("placed-{}-{}-", name_, to_hex(as_text(sha256(node))).substr(0, 12));
+  std::error_code error;
+  std::vector<std::pair<std::int64_t, fs::path>> before;  // by when each was placed
+  for (const auto& entry : fs::directory_iterator(cache, error)) {
+    const std::string name = entry.path().filename().string();
+    std::int64_t at = 0;
+    const bool is_one = name.starts_with(prefix) &&
+                        std::from_chars(name.data() + prefix.size(), name.data() + name.size(), at).ec == std::errc();
+    if (is_one) before.emplace_back(at, entry.path());
+  }
+  std::sort(before.begin(), before.end());
+  const std::int64_t now = std::max(wall_clock_ms(), before.empty() ? 0 : before.back().first + 1);
+  const fs::path place = cache / (prefix + std::to_string(now));
+  fs::rename(folder_, place, error);
+  if (error) return fail(errno_error(error.value(), "rename " + folder_));
+  folder_ = place.string();
+  is_kept_ = true;
+  for (std::size_t i = 0; i + 1 < before.size(); ++i) fs::remove_all(before[i].second, error);
+  return {};
+}
+
 BuiltFunction::BuiltFunction(BuiltFunction&& other) noexcept
     : name_(std::move(other.name_)),
       folder_(std::exchange(other.folder_, "")),
+      is_kept_(other.is_kept_),
       tags_(std::move(other.tags_)),
       configuration_(std::move(other.configuration_)) {}
 
 BuiltFunction::~BuiltFunction() {
   std::error_code ignored;
-  if (!folder_.empty()) fs::remove_all(folder_, ignored);
+  if (!folder_.empty() && !is_kept_) fs::remove_all(folder_, ignored);
 }
 
 Result<int> become_author(const std::vector<std::string>& arguments, const std::string& endpoint) {

@@ -25,6 +25,10 @@ class BuiltFunction {
   BuiltFunction& operator=(BuiltFunction&&) = delete;
   ~BuiltFunction();
 
+  // From now on it stays, beside the layers, for a node that runs it where it lies; `node` tells several nodes' apart. The one before it
+  // stays, too, since instances of it may run; those before that go.
+  Status keep_for(const std::string& node);
+
   const std::string& name() const { return name_; }
   const std::string& folder() const { return folder_; }
   const nlohmann::json& tags() const { return tags_; }
@@ -35,6 +39,7 @@ class BuiltFunction {
 
   std::string name_;
   std::string folder_;
+  bool is_kept_ = false;
   nlohmann::json tags_, configuration_;
 };
 

@@ -264,7 +264,12 @@ int deploy_folder(Cli& cli, const Options& options, const Json& declared_configu
     if (!code) return code;
     Result<Json> made = create(cli.node(), options, *code, *configuration, *tags);
     exists = !made && made.error().code == Errc::kConflict;
-    return exists ? update(cli.node(), options, *code, *configuration, *tags) : made;
+    if (!exists) return made;
+    Result<Json> updated = update(cli.node(), options, *code, *configuration, *tags);
+    // Another tenant has the name: taken says more than not found. A folder or an image may be missing, too.
+    const bool is_of_another = !updated && updated.error().code == Errc::kNotFound &&
+                               updated.error().message.starts_with("Function not found");
+    return is_of_another ? made : updated;
   }();
   if (!function) return cli.report(function.error());
   if (options.reserved) {
@@ -316,15 +321,14 @@ int run_deploy(Cli& cli, Options options) {
   if (!options.image.empty() || !is_python_function(what)) {
     return deploy_folder(cli, options, Json::object(), Json::object());
   }
-  if (options.in_place) {
-    return cli.report(
-        {Errc::kInvalidArgument,
-         fmt::format("--in-place: {} is built into a folder that is gone afterwards; what runs in place is "
-                     "a folder with a bootstrap",
-                     what)});
+  if (options.in_place && !cli.node().may_name_folders()) {
+    return cli.report(folder_in_place_as_code(cli.node(), what).error());
   }
-  const Result<BuiltFunction> built = BuiltFunction::build(what, options.folder.empty() ? "" : options.name);
+  Result<BuiltFunction> built = BuiltFunction::build(what, options.folder.empty() ? "" : options.name);
   if (!built) return cli.report(built.error());
+  if (options.in_place) {
+    if (Status kept = built->keep_for(cli.endpoint()); !kept) return cli.report(kept.error());
+  }
   options.name = built->name();
   options.folder = built->folder();
   return deploy_folder(cli, options, built->configuration(), built->tags());

@@ -150,6 +150,23 @@ TEST_F(Deploy, TagsOfAnExistingFunctionAreAddedToIt) {
   EXPECT_EQ(body(1), (Json{{"Tags", {{"gpu:weight", "3"}}}}));
 }
 
+TEST_F(Deploy, ANameThatAnotherTenantHasIsTaken) {
+  node.answer("POST", kFunctions, {409, {}, R"({"Message":"Function already exist: f"})"});
+  const Outcome outcome = run({"deploy", "f", folder});  // the fake node answers the update with 404
+  EXPECT_NE(outcome.status, kOk);
+  EXPECT_NE(outcome.status, kNotFound);
+  EXPECT_THAT(outcome.err, HasSubstr("Function already exist: f"));
+  EXPECT_EQ(outcome.out, "");
+}
+
+TEST_F(Deploy, SomethingElseThatIsMissingOfAnUpdateIsNamed) {
+  node.answer("POST", kFunctions, {409, {}, R"({"Message":"Function already exist: f"})"});
+  node.answer("PUT", kFunctions + "/f/code", {404, {}, R"({"Message":"Code.Folder is gone"})"});
+  const Outcome outcome = run({"deploy", "f", folder});
+  EXPECT_EQ(outcome.status, kNotFound);
+  EXPECT_THAT(outcome.err, HasSubstr("Code.Folder is gone"));
+}
+
 TEST_F(Deploy, AnotherErrorThanItsBeingThereIsNoReasonToUpdate) {
   node.answer("POST", kFunctions, {503, {}, R"({"Message":"shutting down"})"});
   EXPECT_EQ(run({"deploy", "f", folder}).status, kUnreachable);

@@ -14,6 +14,10 @@ std::size_t overlap(std::string_view anchor, std::string_view tail) {
 
 }  // namespace
 
+bool LogFollower::reaches(std::string_view tail) const {
+  return anchor_.empty() || tail.find(anchor_) != std::string_view::npos || overlap(anchor_, tail) > 0;
+}
+
 std::string_view LogFollower::next(std::string_view tail) {
   const std::size_t at = anchor_.empty() ? std::string_view::npos : tail.rfind(anchor_);
   const std::size_t known = at == std::string_view::npos ? overlap(anchor_, tail) : at + anchor_.size();

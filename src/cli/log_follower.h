@@ -12,6 +12,8 @@ namespace fairlead::cli {
 
 class LogFollower {
  public:
+  // Whether what was returned last is in `tail`: else lines may be missing between the two.
+  bool reaches(std::string_view tail) const;
   // The part of `tail` that no earlier call has returned.
   std::string_view next(std::string_view tail);
 

@@ -16,15 +16,28 @@ struct Options {
 
 constexpr std::chrono::milliseconds kPollPeriod{500};
 
-Result<std::string> fetch(Cli& cli, const Options& options) {
+constexpr std::size_t kMostTailBytes = 8 << 20;
+
+Result<std::string> fetch(Cli& cli, const std::string& function, std::size_t bytes) {
   return cli.node().get_text(
-      fmt::format("/fairlead/v1/functions/{}/log?tail={}", net::percent_encode(options.function), options.tail_bytes));
+      fmt::format("/fairlead/v1/functions/{}/log?tail={}", net::percent_encode(function), bytes));
+}
+
+// All that is new, where a function has written more than a tail since the last look.
+Result<std::string> fetch_after(Cli& cli, const Options& options, const LogFollower& follower) {
+  Result<std::string> tail = fetch(cli, options.function, options.tail_bytes);
+  if (!tail || follower.reaches(*tail) || tail->size() < options.tail_bytes) return tail;
+  tail = fetch(cli, options.function, kMostTailBytes);
+  if (tail && !follower.reaches(*tail) && tail->size() >= kMostTailBytes) {
+    cli.err() << "fairlead: lines are missing here: the function writes faster than they are read\n";
+  }
+  return tail;
 }
 
 int run_logs(Cli& cli, const Options& options) {
   LogFollower follower;
   while (true) {
-    Result<std::string> tail = fetch(cli, options);
+    Result<std::string> tail = fetch_after(cli, options, follower);
     if (!tail) return cli.report(tail.error());
     if (cli.json())
       cli.out() << Json{{"log", *tail}}.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
@@ -44,7 +57,7 @@ void add_logs(Cli& cli) {
   command.add_option("NAME", options->function, "Function")->required();
   command.add_flag("-f,--follow", options->follow, "Go on with new lines until interrupted");
   command.add_option("--tail", options->tail_bytes, "Bytes from the end to begin with")
-      ->check(CLI::Range(1, 8 << 20))
+      ->check(CLI::Range(std::size_t{1}, kMostTailBytes))
       ->capture_default_str();
 }
 

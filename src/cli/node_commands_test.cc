@@ -180,6 +180,15 @@ TEST(LogFollower, GivesEachLineOnce) {
   EXPECT_EQ(follower.next("x y"), "x y");  // rotated: all of it is new
 }
 
+TEST(LogFollower, SaysWhetherATailReachesWhatWasGiven) {
+  LogFollower follower;
+  EXPECT_TRUE(follower.reaches("x\n")) << "nothing was given yet";
+  follower.next("a\nb\n");
+  EXPECT_TRUE(follower.reaches("a\nb\nc\n"));
+  EXPECT_TRUE(follower.reaches("b\nc\n")) << "it begins within what was given";
+  EXPECT_FALSE(follower.reaches("d\ne\n"));
+}
+
 TEST(LogFollower, FindsItsPlaceInALongLog) {
   LogFollower follower;
   std::string log;

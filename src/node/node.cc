@@ -52,8 +52,9 @@ void count_memory(const Core& core, Functions& functions, UsageMeter& usage) {
   }
 }
 
-// What a function asks for, and the operator or its tenant has to have given.
-Status check_given(const NodeOptions& options, const FunctionConfig& config) {
+// What a function asks for, and the operator or its tenant has to have given. Who asks for the same secrets as `before` (null: it is new) may
+// change all else, also when they are gone: its next start fails.
+Status check_given(const NodeOptions& options, const FunctionConfig& config, const FunctionConfig* before) {
   const auto volumes = volumes_of(options.volumes, config.tags);
   if (!volumes) return fail(volumes.error());
   const auto is_written = [](const Volume& volume) { return volume.writable; };
@@ -65,7 +66,9 @@ Status check_given(const NodeOptions& options, const FunctionConfig& config) {
         kVolumesTag);
   }
   if (const auto egress = egress_for(options.host, config.tags); !egress) return fail(egress.error());
-  return check_secrets(options.secrets, config);
+  const bool is_as_before = before != nullptr && before->environment == config.environment &&
+                            tenant_of(before->tags) == tenant_of(config.tags);
+  return is_as_before ? Status() : check_secrets(options.secrets, config);
 }
 
 InPlaceTerms in_place_terms(const NodeOptions& options) {
@@ -474,6 +477,7 @@ InstanceEvents Node::instance_events() {
             driver_.tell([&](Core& core, Instant now, Actions& out) { core.loaded(now, invocation, out); });
           },
       .able_again = [this] { events_->node_recovered(); },
+      .is_wanted = [this](InvocationId invocation) { return invocations_.is_wanted(invocation); },
   };
 }
 
@@ -652,7 +656,7 @@ NodeService::CancelHandle Node::run_task(TaskRun run, Callback<Outcome> done) {
 }
 
 void Node::create_function(std::string name, FunctionConfig config, CodeSource code, Callback<FunctionRecord> done) {
-  if (Status known = check_given(options_, config); !known) return done(fail(known.error()));
+  if (Status known = check_given(options_, config, nullptr); !known) return done(fail(known.error()));
   control_->create(std::move(name), std::move(config), std::move(code), std::move(done));
 }
 
@@ -689,7 +693,9 @@ void Node::update_code(std::string name, CodeSource code, Callback<FunctionRecor
 }
 
 void Node::update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) {
-  if (Status known = check_given(options_, config); !known) return done(fail(known.error()));
+  const RegisteredFunction* const function = functions_.find(name);
+  const FunctionConfig* const before = function == nullptr ? nullptr : &function->record.config;
+  if (Status known = check_given(options_, config, before); !known) return done(fail(known.error()));
   control_->update_config(std::move(name), std::move(config),
                           [this, done = std::move(done)](Result<FunctionRecord> changed) {
                             if (changed) tell_consent(programs_->models(), *changed);

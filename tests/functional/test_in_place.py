@@ -229,9 +229,21 @@ def test_the_command_line_says_what_it_does_and_what_it_cannot(start_node, folde
     assert status == 0 and "in place" in said, said
     assert f"{folder}, in place" in fairlead("describe", "f")[1]
     assert fairlead("deploy", "f", str(folder), "--in-place", "--upload")[0] != 0
-    handler = folder.parent / "handler.py"
-    handler.write_text("def handler(event):\n    return 1\n")
-    status, said = fairlead("deploy", str(handler), "--in-place")
-    assert status != 0 and "gone afterwards" in said, said
     Client(node.endpoint).deploy("g", folder, in_place=True)
     assert seen(node, "g")["word"] == "one"
+
+
+def test_a_function_in_python_is_built_once_and_runs_where_it_was_built(start_node, folder, tmp_path, monkeypatch):
+    """Of any size, so with requirements that are too large for a copy."""
+    cache = folder.parent / "cache"
+    monkeypatch.setenv("FAIRLEAD_CACHE", str(cache))
+    node = start_node()
+    source = tmp_path / "scores.py"
+    for version in range(4):
+        source.write_text(f"import fairlead\n\n\n@fairlead.function\ndef scores(event):\n    return {version}\n")
+        done = subprocess.run([BUILD / "bin/fairlead", "--endpoint", node.endpoint, "deploy", str(source), "--in-place"],
+                              capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        assert node.invoke("scores", "null")[2] == str(version).encode()
+        assert len(list(cache.glob("placed-scores-*"))) == min(2, version + 1), "this one, and that of instances which still run"
+    assert not list(cache.glob("bundle-*"))

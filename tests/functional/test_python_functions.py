@@ -11,7 +11,8 @@ import threading
 import pytest
 from conftest import BUILD, ROOT, eventually
 
-sys.path.insert(0, str(ROOT / "tests/sdk"))
+sys.path[:0] = [str(ROOT / "tests/sdk"), str(ROOT / "python")]
+from fairlead import Client  # noqa: E402
 from wheels import make_wheel  # noqa: E402
 
 PAGE = ROOT / "docs/how-to/python-functions.md"
@@ -23,7 +24,7 @@ def author(shared_node, tmp_path):
     make_wheel(tmp_path / "wheels", "first", requires=["second"])
     make_wheel(tmp_path / "wheels", "second", "2.0")
     environment = {**os.environ, "FAIRLEAD_CACHE": str(tmp_path / "cache"), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "wheels"),
-                   "FAIRLEAD_ENDPOINT": shared_node.endpoint, "PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}"}
+                   "FAIRLEAD_ENDPOINT": shared_node.endpoint, "PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": ""}
 
     def run(*arguments, **more):
         return subprocess.run([BUILD / "bin/fairlead", *arguments], text=True, capture_output=True, timeout=120, cwd=tmp_path,
@@ -183,3 +184,91 @@ def test_the_page_works_as_printed(author):
         pytest.skip("the package index cannot be reached")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == json.loads(answer)
+
+
+MISUSED = '''
+import asyncio, os, sys, time
+
+
+class Silent(Exception):
+    def __str__(self):
+        raise KeyError("no text")
+
+
+def parts(event):
+    try:
+        for number in range(event["parts"]):
+            if number == event.get("breaks_at"):
+                raise FileNotFoundError("weights.bin")
+            print("part", number)
+            yield f"{number}\\n"
+            time.sleep(event.get("pause", 0))  # sleep: between two parts
+    finally:
+        print("closed")
+
+
+@fairlead.function(timeout=30)
+def fn(event, context=None):
+    print("begins", event["do"])
+    if event["do"] == "stream":
+        return parts(event)
+    if event["do"] == "cancelled":
+        raise asyncio.CancelledError("stop")
+    if event["do"] == "silent":
+        raise Silent()
+    if event["do"] == "large":
+        return "x" * event["bytes"]
+    if event["do"] == "raise":
+        raise ValueError("as asked")
+    if event["do"] == "exit":
+        os._exit(3)
+    if event["do"] == "fork" and os.fork() == 0:
+        return "from the child"
+    return {"pid": os.getpid(), "id": context.request_id}
+'''
+
+
+def log(author):
+    return author("logs", "fn").stdout
+
+
+def test_what_a_handler_does_wrong_is_its_callers_error_and_ends_no_instance(author):
+    deployed(author, MISUSED)
+    first = called(author, "fn", b'{"do": "pid"}')
+    assert first["id"], "context=None is given the context, too"
+    for do, said in (("cancelled", "CancelledError"), ("silent", "Silent"), ("raise", "ValueError")):
+        assert failed(author, "fn", json.dumps({"do": do}))["errorType"] == said
+    assert "cannot be made: KeyError" in failed(author, "fn", b'{"do": "silent"}')["errorMessage"]
+    for size in (7_000_000, 13_700_000, 40_000_000):
+        assert failed(author, "fn", json.dumps({"do": "large", "bytes": size}))["errorType"] == "Function.ResponseSizeTooLarge"
+    assert called(author, "fn", b'{"do": "fork"}')["pid"] == first["pid"], "the child speaks for nobody"
+    assert called(author, "fn", b'{"do": "pid"}')["pid"] == first["pid"], "one instance did all of it"
+    eventually(lambda: log(author).count("begins raise") == 1)
+    failed(author, "fn", b'{"do": "exit"}')
+    eventually(lambda: "begins exit" in log(author))  # what is printed is there, however the process ends
+
+
+def test_a_stream_says_what_its_handler_raised_and_ends_when_its_client_leaves(author):
+    deployed(author, MISUSED)
+    pid = called(author, "fn", b'{"do": "pid"}')["pid"]
+    client = Client(author.node.endpoint)
+    with pytest.raises(ConnectionError):
+        list(client.stream("fn", {"do": "stream", "parts": 3, "breaks_at": 2}))
+    eventually(lambda: "FileNotFoundError: weights.bin" in log(author))  # an error of the handler is no client that left
+
+    stream = client.stream("fn", {"do": "stream", "parts": 100_000, "pause": 0.01})
+    assert next(iter(stream)) == b"0\n"
+    stream.close()
+    eventually(lambda: log(author).count("closed") == 2)
+    assert called(author, "fn", b'{"do": "pid"}')["pid"] == pid, "the instance serves on"
+
+
+def test_files_that_are_called_as_pythons_are_not_taken_for_them(author):
+    for name in ("json.py", "inspect.py", "hashlib.py"):
+        write(author, name, "raise SystemExit('mine')\n")
+    deployed(author, "@fairlead.function\ndef fn(event):\n    return 7\n")
+    assert called(author, "fn") == 7
+    write(author, "typing.py", "import fairlead\n\n@fairlead.function(name='typing')\ndef typing(event):\n    return 8\n")
+    done = author("deploy", "typing.py")
+    assert done.returncode == 0, done.stderr
+    assert called(author, "typing") == 8

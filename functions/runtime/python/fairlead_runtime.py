@@ -16,19 +16,25 @@ iterator, streams: each part is on its way to a caller who asked for a stream be
 
 import base64
 import ctypes
-import itertools
 import json
 import os
+import select
 import socket
 import sys
 import traceback
 
 _PREFIX = "/2018-06-01/runtime/"
+_MOST_SENT = 13_000_000  # bytes of an answer: the Runtime API takes no more, and says of that much that it is too much
+_END = object()
 _NEXT = ("GET " + _PREFIX + "invocation/next HTTP/1.1\r\nHost: runtime\r\n\r\n").encode()
 
 
 class TerminalError(Exception):
     """The process cannot serve another request: run() reports the error and returns."""
+
+
+class CallerLeft(Exception):
+    """Nobody takes the rest of an answer in parts: the caller has left, or the time is over."""
 
 
 class Event:
@@ -49,6 +55,8 @@ def run(handler, init=None):
     """Calls handler(event) for every invocation until the Runtime API goes away. `init`, if given, runs first; what it
     raises is reported as an initialisation error. Ends the process with status 1."""
     connection = _Connection()
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(line_buffering=True)  # what is printed is in the log, however the process ends
     try:
         if init is not None:
             try:
@@ -66,6 +74,7 @@ def run(handler, init=None):
 
 def _serve(connection, handler):
     pending = None
+    owner = os.getpid()
     while True:
         status, headers, body = connection.exchange(pending)
         if status != 200:
@@ -73,7 +82,11 @@ def _serve(connection, handler):
         event = Event(headers, body)
         path = f"invocation/{event.request_id}"
         try:
-            result = handler(event)
+            try:
+                result = handler(event)
+            finally:
+                _flush()
+                _end_child(owner)
             if hasattr(result, "__next__"):
                 pending = None
                 _stream(connection, f"{path}/response", result)
@@ -83,36 +96,56 @@ def _serve(connection, handler):
             connection.post(*_error(f"{path}/error", error))
             connection.read()
             sys.exit(1)
-        except Exception as error:
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # asyncio.CancelledError is no Exception
             traceback.print_exc()
             pending = _error(f"{path}/error", error)
 
 
+def _flush():
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):  # the handler closed it
+        pass
+
+
+def _end_child(owner):
+    """Two processes cannot speak on one connection: a child that a handler forked ends where the handler does."""
+    if os.getpid() != owner:
+        print("fairlead: a child that the handler forked came back from it, and is ended", file=sys.stderr, flush=True)
+        os._exit(1)
+
+
 def _stream(connection, path, parts):
     """What fails before the first part is an error like any other; after it, the error follows what was sent."""
-    first = next(parts, None)
+    first = next(parts, _END)
     content_type = _type_of_stream(first)
     error = None
     try:
         connection.begin(path, content_type)
-        for part in itertools.chain([] if first is None else [first], parts):
+        part = first
+        while part is not _END:
             connection.part(_encode_part(part))
-    except OSError as gone:  # the caller has left, or the time is over
+            part = next(parts, _END)
+    except CallerLeft as gone:
         print(f"fairlead: the answer was not taken to its end: {gone}", file=sys.stderr)
         connection.drop()
         getattr(parts, "close", lambda: None)()
-        return
-    except Exception as raised:
+        return _flush()
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as raised:
         traceback.print_exc()
         error = raised
-    sys.stdout.flush()
+    _flush()
     connection.end(error)
 
 
 def _type_of_stream(first):
     if isinstance(first, str):
         return "text/event-stream" if first.startswith(("data:", "event:", "id:", ":")) else "text/plain; charset=utf-8"
-    return "application/octet-stream" if first is None or isinstance(first, (bytes, bytearray)) else "application/x-ndjson"
+    return "application/octet-stream" if first is _END or isinstance(first, (bytes, bytearray)) else "application/x-ndjson"
 
 
 def _encode_part(part):
@@ -136,9 +169,16 @@ def _plain(value):
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
+def _text(error):
+    try:
+        return str(error)
+    except Exception as broken:
+        return f"(its text cannot be made: {type(broken).__name__})"
+
+
 def _error(path, error):
     trace = traceback.format_tb(error.__traceback__)
-    body = {"errorMessage": str(error), "errorType": type(error).__name__, "stackTrace": trace}
+    body = {"errorMessage": _text(error), "errorType": type(error).__name__, "stackTrace": trace}
     return path, json.dumps(body).encode(), "application/json", type(error).__name__
 
 
@@ -169,19 +209,29 @@ class _Connection:
         self._write(self._post_bytes(path, body, content_type, error_type))
 
     def begin(self, path, content_type):
-        """The head of an answer in parts."""
-        self._write((f"POST {_PREFIX}{path} HTTP/1.1\r\nHost: runtime\r\nContent-Type: {content_type}\r\n"
+        """The head of an answer in parts. It and part() raise CallerLeft."""
+        self._in_parts((f"POST {_PREFIX}{path} HTTP/1.1\r\nHost: runtime\r\nContent-Type: {content_type}\r\n"
                      "Lambda-Runtime-Function-Response-Mode: streaming\r\nTransfer-Encoding: chunked\r\n"
                      "Trailer: Lambda-Runtime-Function-Error-Type, Lambda-Runtime-Function-Error-Body\r\n\r\n").encode())
 
     def part(self, data):
+        waiting = select.poll()
+        waiting.register(self._socket, select.POLLIN)
+        if waiting.poll(0):  # an answer before the end: nothing more is wanted, though the socket takes it
+            raise CallerLeft("the caller has left, or the time is over")
         if data:
-            self._socket.sendall(b"%x\r\n%b\r\n" % (len(data), data))
+            self._in_parts(b"%x\r\n%b\r\n" % (len(data), data))
+
+    def _in_parts(self, data):
+        try:
+            self._write(data)
+        except OSError as gone:
+            raise CallerLeft(str(gone)) from None
 
     def end(self, error):
         tail = b"0\r\n"
         if error is not None:
-            body = {"errorMessage": str(error)[:2000], "errorType": type(error).__name__}
+            body = {"errorMessage": _text(error)[:2000], "errorType": type(error).__name__}
             tail += (f"Lambda-Runtime-Function-Error-Type: {type(error).__name__}\r\n"
                      f"Lambda-Runtime-Function-Error-Body: {base64.b64encode(json.dumps(body).encode()).decode()}\r\n").encode()
         try:
@@ -244,6 +294,7 @@ class _Connection:
 
     @staticmethod
     def _post_bytes(path, body, content_type, error_type):
+        body = body[:_MOST_SENT]
         head = f"POST {_PREFIX}{path} HTTP/1.1\r\nHost: runtime\r\nContent-Type: {content_type}\r\n"
         head += f"Content-Length: {len(body)}\r\n"
         if error_type:

@@ -27,7 +27,7 @@ from fairlead.author.declaration import NAME, Declaration, DeclarationError, rea
 OWN = ".fairlead"
 BOOTSTRAP = """#!{interpreter}
 import sys
-sys.path[:0] = ["/var/task/.fairlead/layer", "/var/task/.fairlead/lib"]
+sys.path[:1] = ["/var/task/.fairlead/layer", "/var/task/.fairlead/lib"]  # and not what lies beside this: a json.py is no library's
 sys.dont_write_bytecode = True
 from fairlead.author.serve import main
 main()

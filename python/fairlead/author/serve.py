@@ -114,7 +114,8 @@ def _positional(handler: Callable[..., Any]) -> int:
         parameters = inspect.signature(handler).parameters.values()
     except (TypeError, ValueError):
         return 1
-    return sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) and one.default is one.empty for one in parameters)
+    return sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) and (one.default is one.empty or one.name == "context")
+               for one in parameters)
 
 
 def main(folder: str = TASK) -> None:
