@@ -45,6 +45,11 @@ std::string state_folder() {
   return state.empty() ? default_state_dir() : state;
 }
 
+// At a Unix socket the kernel says who asks: its node's user and root need no key, and one that has ended would keep them out.
+bool takes_operator_key(std::string_view endpoint) {
+  return is_local_endpoint(endpoint) && !endpoint.starts_with("unix:");
+}
+
 std::string qualifier_query(const std::string& qualifier) {
   return qualifier.empty() ? "" : "?Qualifier=" + net::percent_encode(qualifier);
 }
@@ -97,7 +102,7 @@ Result<net::ClientResponse> NodeClient::checked(Result<net::ClientResponse> resp
   if (!response) return fail(response.error());
   if (response->status < 400) return response;
   Error error = error_of(*response);
-  if (response->status == 401 && token_of_environment().empty() && is_local_endpoint(endpoint_)) {
+  if (response->status == 401 && token_of_environment().empty() && takes_operator_key(endpoint_)) {
     error.message += fmt::format(
         "; without FAIRLEAD_TOKEN the key is that of {}: if the node's state folder is another, its operator's way in "
         "is --endpoint unix:STATE/operator.sock",
@@ -149,7 +154,7 @@ bool NodeClient::may_name_folders() const {
 
 std::string token_for(const std::string& endpoint) {
   if (std::string token = token_of_environment(); !token.empty()) return token;
-  if (!is_local_endpoint(endpoint)) return "";
+  if (!takes_operator_key(endpoint)) return "";
   return identity::read_token(identity::KeyFile(state_folder()).operator_key_path()).value_or("");
 }
 

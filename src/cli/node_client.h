@@ -78,7 +78,7 @@ std::string nearest_endpoint(const std::string& otherwise);
 
 std::string token_of_environment();  // FAIRLEAD_TOKEN; "": none
 
-// The API key for a node: FAIRLEAD_TOKEN; else, for one on this machine, the operator's key in the state folder if it is this user's to read; else none.
+// The API key for a node: FAIRLEAD_TOKEN; else, at a loopback address, the operator's key in the state folder if it is this user's to read; else none.
 std::string token_for(const std::string& endpoint);
 
 // "/2015-03-31/functions/NAME" + suffix.

@@ -1,6 +1,7 @@
 // fairlead tenant: who may use the node (docs/how-to/identity.md).
 #include <charconv>
 #include <memory>
+#include <optional>
 #include <ostream>
 
 #include "cli/commands.h"
@@ -12,21 +13,33 @@ namespace {
 
 constexpr const char* kKeysPath = "/fairlead/v1/keys";
 
+constexpr std::int64_t kMostSeconds = std::int64_t{10} * 365 * 86'400;  // as the node has it (edge/native/keys.cc)
+
+// 0: none
+std::int64_t seconds_of_unit(char unit) {
+  switch (unit) {
+    case 's': return 1;
+    case 'm': return 60;
+    case 'h': return 3'600;
+    case 'd': return 86'400;
+    default: return 0;
+  }
+}
+
 // "90s", "15m", "12h", "30d"
 Result<std::int64_t> seconds_from(const std::string& option, const std::string& text) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool has_unit = error == std::errc() && end == text.data() + text.size() - 1 && number >= 0 && number < 100'000;
-  const char unit = has_unit ? text.back() : ' ';
-  switch (unit) {
-    case 's': return number;
-    case 'm': return number * 60;
-    case 'h': return number * 3'600;
-    case 'd': return number * 86'400;
-    default:
-      return fail(Errc::kInvalidArgument, "{} is '{}'; it must be a whole number and s, m, h or d, for example 30d",
-                  option, text);
+  const bool has_unit = error != std::errc::invalid_argument && end + 1 == text.data() + text.size() && number >= 0;
+  const std::int64_t unit = has_unit ? seconds_of_unit(text.back()) : 0;
+  if (unit == 0) {
+    return fail(Errc::kInvalidArgument, "{} is '{}'; it must be a whole number and s, m, h or d, for example 30d",
+                option, text);
   }
+  // Divided, because the product may not fit.
+  if (error == std::errc() && number <= kMostSeconds / unit) return number * unit;
+  return fail(Errc::kInvalidArgument, "{} is '{}'; it must be between 0 and {} seconds, which are {}d", option, text,
+              kMostSeconds, kMostSeconds / 86'400);
 }
 
 std::string key_path(const std::string& key) {
@@ -50,15 +63,15 @@ int show_issued(Cli& cli, const Result<Json>& answer) {
 }
 
 struct NewKey {
-  std::string tenant, role = "deployer", expires, note;
+  std::string tenant, role = "deployer", note;
+  std::optional<std::string> expires;  // none: never
 };
 
 int run_add(Cli& cli, const NewKey& wanted) {
-  Json body{{"role", wanted.role}};
-  if (wanted.tenant != "*") body["tenant"] = wanted.tenant;
+  Json body{{"role", wanted.role}, {"tenant", wanted.tenant}};
   if (!wanted.note.empty()) body["note"] = wanted.note;
-  if (!wanted.expires.empty()) {
-    const auto seconds = seconds_from("--expires", wanted.expires);
+  if (wanted.expires) {
+    const auto seconds = seconds_from("--expires", *wanted.expires);
     if (!seconds) return cli.report(seconds.error());
     body["expires_seconds"] = *seconds;
   }

@@ -48,10 +48,10 @@ TEST_F(TenantCommands, AddPrintsTheKeyAsLinesForTheShell) {
   EXPECT_EQ(sent(), (Json{{"role", "deployer"}, {"tenant", "acme"}, {"expires_seconds", 30 * 86'400}, {"note", "CI"}}));
 }
 
-TEST_F(TenantCommands, AKeyForAllNamesNoTenant) {
+TEST_F(TenantCommands, AKeyForAllSaysSo) {
   node.answer("POST", keys, {201, {}, issued});
   EXPECT_EQ(run({"add", "*", "--role", "reader"}).status, kOk);
-  EXPECT_EQ(sent(), (Json{{"role", "reader"}}));
+  EXPECT_EQ(sent(), (Json{{"role", "reader"}, {"tenant", "*"}}));
 }
 
 TEST_F(TenantCommands, DurationsHaveAUnit) {
@@ -59,6 +59,7 @@ TEST_F(TenantCommands, DurationsHaveAUnit) {
     const Outcome outcome = run({"add", "acme", std::string("--expires=") + bad});
     EXPECT_NE(outcome.status, kOk) << bad;
   }
+  EXPECT_THAT(run({"add", "acme", "--expires", ""}).err, HasSubstr("--expires is ''"));
   EXPECT_THAT(run({"rotate", "FLKA", "--grace", "soon"}).err, HasSubstr("--grace is 'soon'"));
   EXPECT_TRUE(node.requests().empty());
   node.answer("POST", keys + "/FLKA/rotate", {201, {}, issued});
@@ -66,6 +67,21 @@ TEST_F(TenantCommands, DurationsHaveAUnit) {
     EXPECT_EQ(run({"rotate", "FLKA", "--grace", text}).status, kOk);
     EXPECT_EQ(sent(), (Json{{"grace_seconds", seconds}}));
   }
+}
+
+TEST_F(TenantCommands, DurationsHaveABound) {
+  for (const char* most : {"3650d", "87600h", "315360000s"}) {
+    node.answer("POST", keys, {201, {}, issued});
+    EXPECT_EQ(run({"add", "acme", "--expires", most}).status, kOk) << most;
+    EXPECT_EQ(sent()["expires_seconds"], 315'360'000) << most;
+  }
+  const std::size_t so_far = node.requests().size();
+  for (const char* more : {"3651d", "99999d", "315360001s", "9223372036854775807d", "99999999999999999999d"}) {
+    const Outcome outcome = run({"add", "acme", "--expires", more});
+    EXPECT_NE(outcome.status, kOk) << more;
+    EXPECT_THAT(outcome.err, HasSubstr("it must be between 0 and 315360000 seconds, which are 3650d")) << more;
+  }
+  EXPECT_EQ(node.requests().size(), so_far);
 }
 
 TEST_F(TenantCommands, KeysAreATable) {
@@ -101,12 +117,14 @@ TEST_F(TenantCommands, TheOperatorsKeyIsShownToThisMachineAlone) {
   const Variable state("FAIRLEAD_SERVE_STATE", folder);
   run({"keys"});
   EXPECT_EQ(node.requests()[0].headers["Authorization"], "Bearer FLKO.secret");
-  EXPECT_EQ(token_for("unix:/somewhere"), "FLKO.secret");
+  EXPECT_EQ(token_for("unix:/somewhere"), "") << "its owner needs none, and the key may have ended";
   EXPECT_EQ(token_for("http://192.0.2.1:9001"), "");
   EXPECT_EQ(token_for("http://127.0.0.1.example.com:9001"), "");
   for (const char* here : {"http://localhost", "localhost:1", "http://[::1]:9001", "127.0.0.1:9001"}) {
     EXPECT_EQ(token_for(here), "FLKO.secret") << here;
   }
+  const Variable token("FAIRLEAD_TOKEN", "FLKX.y");
+  EXPECT_EQ(token_for("unix:/somewhere"), "FLKX.y");
   std::filesystem::remove_all(folder);
 }
 

@@ -116,7 +116,9 @@ Status KeyFile::save(const Keyring& keyring) const {
 
 Status KeyFile::ensure_operator_key(Keyring& keyring, std::int64_t now_ms) const {
   if (const auto token = read_token(operator_key_path())) {
-    if (keyring.find(token->substr(0, token->find('.'))) != nullptr) return {};
+    const ApiKey* const known = keyring.find(token->substr(0, token->find('.')));
+    // One that was rotated ends, now or while the node runs, and would keep its holder out then.
+    if (known != nullptr && !known->expires_ms) return {};
   }
   const auto issued =
       keyring.issue(fresh_key_id(kNodeKeyPrefix), {.role = Role::kOperator, .note = "made by the first start"}, now_ms);

@@ -27,7 +27,7 @@ class KeyFile {
   Status save(const Keyring& keyring) const;
   Status save_cluster(const std::string& kept) const;  // ClusterKeys::kept
 
-  // Where the operator's key is missing, or is none of the keyring's (any more): makes one, and saves both.
+  // Where the operator's key is missing, is none of the keyring's (any more), or has an end: makes one, and saves both.
   Status ensure_operator_key(Keyring& keyring, std::int64_t now_ms) const;
 
   std::string operator_key_path() const { return folder_ + "/operator-key"; }

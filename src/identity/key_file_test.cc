@@ -121,6 +121,26 @@ TEST_F(KeyFileTest, ARevokedOperatorsKeyIsMadeAnew) {
   EXPECT_NE(*read_token(file.operator_key_path()), *first);
 }
 
+TEST_F(KeyFileTest, AnOperatorsKeyThatEndsIsMadeAnew) {
+  for (const std::int64_t grace_ms : {0, 86'400'000}) {
+    auto keyring = file.load();
+    ASSERT_TRUE(keyring && file.ensure_operator_key(*keyring, kNow));
+    const auto first = read_token(file.operator_key_path());
+    const std::string id = first->substr(0, first->find('.'));
+    ASSERT_TRUE(keyring->rotate(id, fresh_key_id(kNodeKeyPrefix), grace_ms, kNow));
+    ASSERT_TRUE(file.save(*keyring));
+    auto again = file.load();
+    ASSERT_TRUE(again && file.ensure_operator_key(*again, kNow));
+    const auto second = read_token(file.operator_key_path());
+    EXPECT_NE(*second, *first);
+    EXPECT_NE(again->find(id), nullptr) << "it is good for as long as was said";
+    const ApiKey* const made = again->find(second->substr(0, second->find('.')));
+    ASSERT_NE(made, nullptr);
+    EXPECT_EQ(made->role, Role::kOperator);
+    EXPECT_FALSE(made->expires_ms);
+  }
+}
+
 TEST_F(KeyFileTest, DamageIsSaidAndChangesNothing) {
   auto keyring = file.load();
   ASSERT_TRUE(keyring && file.ensure_operator_key(*keyring, kNow));

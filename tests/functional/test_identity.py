@@ -7,14 +7,18 @@ import re
 import shutil
 import stat
 import subprocess
+import sys
 
 import pytest
 
-from conftest import BUILD, MISBEHAVE, PATIENCE_S
+from conftest import BUILD, MISBEHAVE, PATIENCE_S, ROOT
 
 boto3 = pytest.importorskip("boto3")
 from botocore.config import Config  # noqa: E402
 from botocore.exceptions import ClientError  # noqa: E402
+
+sys.path.insert(0, str(ROOT / "python"))
+import fairlead  # noqa: E402
 
 ECHO = json.dumps({"do": "echo", "x": 1})
 
@@ -210,6 +214,67 @@ def test_keys_end_rotate_and_outlive_the_node(start_node):
         assert call(node, "GET", "/2015-03-31/functions", key["token"])[0] == wanted
     assert "it must be a whole number and s, m, h or d" in cli(node, "tenant", "add", "acme", "--expires", "soon", status=2)
     assert "role is 'king'" in cli(node, "tenant", "add", "acme", "--role", "king", status=2)
+
+
+def test_who_rotates_the_operators_key_is_not_locked_out(start_node, monkeypatch):
+    node = start_node(is_open=False)
+    old = (node.state / "operator-key").read_text().split()
+    monkeypatch.setenv("FAIRLEAD_SERVE_STATE", str(node.state))  # where clients look for the key
+    for name in ("FAIRLEAD_TOKEN", "FAIRLEAD_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+    socket = f"unix:{node.state}/operator.sock"
+
+    def fairlead_cli(*arguments):
+        return subprocess.run([BUILD / "bin/fairlead", *arguments], capture_output=True, text=True, timeout=PATIENCE_S)
+
+    rotated = fairlead_cli("--json", "--endpoint", socket, "tenant", "rotate", old[0], "--grace", "0s")
+    assert rotated.returncode == 0, rotated.stderr
+    assert call(node, "GET", "/fairlead/v1/status", ".".join(old))[0] == 401
+    for endpoint in (["--endpoint", socket], []):  # the second finds the socket
+        done = fairlead_cli(*endpoint, "tenant", "keys")
+        assert done.returncode == 0, done.stderr
+    with fairlead.Client(socket) as client:
+        assert client.request("GET", "/fairlead/v1/status")[1]
+    node.kill()
+    node = start_node(is_open=False, keep_state=True)
+    new = (node.state / "operator-key").read_text().split()
+    assert new[0] != old[0]
+    for token in (".".join(new), json.loads(rotated.stdout)["token"]):
+        assert call(node, "GET", "/fairlead/v1/status", token)[0] == 200
+    done = fairlead_cli("--endpoint", node.endpoint, "tenant", "keys")
+    assert done.returncode == 0, done.stderr
+    with fairlead.Client(node.endpoint) as client:
+        assert client.request("GET", "/fairlead/v1/status")[1]
+
+
+def test_a_key_says_whose_it_is(node):
+    def made(body):
+        return call(node, "POST", "/fairlead/v1/keys", ".".join((node.state / "operator-key").read_text().split()),
+                    body if body is None else json.dumps(body))
+
+    for body in (None, {}, {"tenant": None}, {"role": "reader"}):
+        status, answer = made(body)
+        assert status == 400 and "tenant is missing" in answer["Message"], body
+    for body, words in (({"tennant": "acme"}, "'tennant' is none of a key's members; they are tenant, role, expires_seconds, note"),
+                        ({"tenant": "acme", "expires": 60}, "'expires' is none"),
+                        ({"tenant": ""}, "tenant is ''"), ({"tenant": 1}, "tenant must be a string"),
+                        ({"tenant": "acme", "role": "operator"}, "an operator's key is for all tenants"),
+                        ({"tenant": "acme", "expires_seconds": 99999 * 86400}, "it must be a whole number between 0 and 315360000"),
+                        ({"tenant": "acme", "expires_seconds": -1}, "expires_seconds is -1; it must"),
+                        ({"tenant": "acme", "expires_seconds": 1.5}, "expires_seconds is 1.5; it must")):
+        status, answer = made(body)
+        assert status == 400 and words in answer["Message"], (body, answer)
+    status, answer = made({"tenant": "acme"})
+    assert (status, answer["tenant"], answer["role"], answer["expires_ms"]) == (201, "acme", "deployer", None)
+    status, answer = made({"tenant": "*", "role": "reader", "expires_seconds": 60})
+    assert status == 201 and answer["tenant"] is None and answer["expires_ms"] > 0
+    assert new_key(node, "*")["tenant"] is None, "as the command line asks for it"
+
+
+def test_a_name_that_another_tenant_has_is_taken(node):
+    deploy(node, "theirs", new_key(node, "acme")["token"])
+    said = cli(node, "deploy", "theirs", MISBEHAVE, token=new_key(node, "other")["token"], endpoint=node.endpoint, status=6)
+    assert "already exist" in said
 
 
 def test_changes_are_in_the_audit_log(node):

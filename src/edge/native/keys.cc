@@ -1,6 +1,11 @@
 #include "edge/native/keys.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "edge/error_document.h"
@@ -14,6 +19,8 @@ namespace {
 
 constexpr std::int64_t kMostSeconds = std::int64_t{10} * 365 * 86'400;
 constexpr std::int64_t kDefaultGraceSeconds = 86'400;
+constexpr std::string_view kAllTenants = "*";
+constexpr std::size_t kMostQuoted = 64;
 
 json key_json(const identity::ApiKey& key) {
   return {{"id", key.id},
@@ -39,15 +46,31 @@ Result<json> fields_of(RouteCall& call) {
   return parse_object(body);
 }
 
-Result<std::optional<std::int64_t>> seconds_of(JsonFields& fields, const char* name, Status& status) {
-  const auto seconds = fields.integer(name);
-  if (!status) return fail(status.error());
-  if (!seconds) return std::nullopt;
-  if (*seconds >= 0 && *seconds <= kMostSeconds) return std::optional<std::int64_t>(*seconds);
-  return fail(Errc::kInvalidArgument, "{} is {}; it must be between 0 and {}", name, *seconds, kMostSeconds);
+// Not JsonFields::integer: beyond an int it names the int's bounds, which are not these.
+Result<std::optional<std::int64_t>> seconds_of(const json& body, const char* name) {
+  const auto found = body.find(name);
+  if (found == body.end() || found->is_null()) return std::nullopt;
+  // What is negative is above the bound as a number without a sign.
+  if (found->is_number_integer() && found->get<std::uint64_t>() <= std::uint64_t{kMostSeconds}) {
+    return std::optional<std::int64_t>(found->get<std::int64_t>());
+  }
+  return fail(Errc::kInvalidArgument, "{} is {}; it must be a whole number between 0 and {}", name,
+              to_text(*found).substr(0, kMostQuoted), kMostSeconds);
+}
+
+// A tenant or an end that is misspelt would be a key that may more, or lasts longer, than was meant.
+Status check_members(const json& body) {
+  constexpr std::array<std::string_view, 4> kMembers{"tenant", "role", "expires_seconds", "note"};
+  for (const auto& member : body.items()) {
+    if (std::find(kMembers.begin(), kMembers.end(), member.key()) != kMembers.end()) continue;
+    return fail(Errc::kInvalidArgument, "'{}' is none of a key's members; they are {}",
+                member.key().substr(0, kMostQuoted), fmt::join(kMembers, ", "));
+  }
+  return {};
 }
 
 Result<identity::KeyRequest> key_request(const json& body, std::int64_t now_ms) {
+  if (Status known = check_members(body); !known) return fail(known.error());
   identity::KeyRequest request;
   Status status;
   JsonFields fields(body, status);
@@ -55,14 +78,19 @@ Result<identity::KeyRequest> key_request(const json& body, std::int64_t now_ms) 
     const auto known = role_named(*role);
     if (!known) {
       return fail(Errc::kInvalidArgument, "role is '{}'; it must be reader, invoker, deployer or operator",
-                  role->substr(0, 64));
+                  role->substr(0, kMostQuoted));
     }
     request.role = *known;
   }
-  if (const auto tenant = fields.string("tenant")) request.tenant = std::string(*tenant);
+  const auto tenant = fields.string("tenant");
   if (const auto note = fields.string("note")) request.note = std::string(*note);
-  const auto expires = seconds_of(fields, "expires_seconds", status);
   if (!status) return fail(status.error());
+  if (!tenant) {
+    return fail(Errc::kInvalidArgument, "tenant is missing; it must be a tenant's name, or '{}' for all tenants",
+                kAllTenants);
+  }
+  if (*tenant != kAllTenants) request.tenant = std::string(*tenant);
+  const auto expires = seconds_of(body, "expires_seconds");
   if (!expires) return fail(expires.error());
   if (*expires) request.expires_ms = now_ms + **expires * 1'000;
   return request;
@@ -115,9 +143,7 @@ void issue(const std::shared_ptr<const Keys>& keys, RouteCall call) {
 void rotate(const std::shared_ptr<const Keys>& keys, RouteCall call) {
   const auto body = fields_of(call);
   if (!body) return respond_error(std::move(call.exchange), body.error());
-  Status status;
-  JsonFields fields(*body, status);
-  const auto grace = seconds_of(fields, "grace_seconds", status);
+  const auto grace = seconds_of(*body, "grace_seconds");
   if (!grace) return respond_error(std::move(call.exchange), grace.error());
   auto change = keys->desk.plan_rotate(call.parameter("key"), grace->value_or(kDefaultGraceSeconds) * 1'000);
   make(keys, std::move(call.exchange), std::move(change));
