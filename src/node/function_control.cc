@@ -95,7 +95,8 @@ std::shared_ptr<const BundledTask> kernel_task_of(const FunctionRecord& record) 
   if (record.in_place)
     return nullptr;  // whatever its author has put into the folder since, the node reads nothing of it
   if (!is_kernel_task(record.code_path) && !is_pipeline(record.code_path)) return nullptr;
-  auto task = is_pipeline(record.code_path) ? read_pipeline(record.code_path) : read_kernel_task(record.code_path);
+  auto task = is_pipeline(record.code_path) ? read_pipeline(record.code_path, tenant_of(record.config.tags))
+                                            : read_kernel_task(record.code_path);
   if (task) return std::make_shared<const BundledTask>(*std::move(task));
   spdlog::error("kernel task {} cannot be read any more: {}", record.name, task.error().message);
   return nullptr;
@@ -104,6 +105,32 @@ std::shared_ptr<const BundledTask> kernel_task_of(const FunctionRecord& record) 
 bool has_code(const FunctionRecord& record) {
   std::error_code error;
   return std::filesystem::is_directory(record.code_path, error);
+}
+
+// Folders of code that no known function uses; what a crash left half filled counts too.
+std::size_t unused_folders(const std::string& parent, const std::vector<std::string>& used) {
+  std::error_code error;
+  const std::filesystem::directory_iterator folders(parent, error), end;
+  return error ? 0 : static_cast<std::size_t>(std::count_if(folders, end, [&](const auto& entry) {
+    return std::find(used.begin(), used.end(), entry.path().string()) == used.end();
+  }));
+}
+
+// Who puts the lost state.db back finds functions whose code is here still.
+void remove_unused(const StateDamage& damage, const std::string& state_dir, const std::vector<std::string>& used) {
+  if (!damage.may_lack_changes) {
+    remove_unused_bundles(state_dir, used);
+    remove_unused_images(state_dir, used);
+    return;
+  }
+  const std::string folder = std::filesystem::absolute(state_dir).lexically_normal().string();
+  const std::size_t code = unused_folders(folder + "/code", used), images = unused_folders(folder + "/images", used);
+  if (code + images == 0) return;
+  spdlog::warn(
+      "{}: {} folders of code and {} images that no known function uses are kept, since state.db may lack functions; "
+      "the next start that finds no damage removes them: before it, stop the node and put state.db and state.db-wal "
+      "back, or deploy the functions again",
+      folder, code, images);
 }
 
 // What is published of one function, out of all.
@@ -184,8 +211,7 @@ Status FunctionControl::recover(std::vector<FunctionChange>* late) {
     HoldDesk(driver_.core()).set(Instant(), function.flow, hold_of(record, function.kernel_task.get()), none);
     if (is_pinned(record)) driver_.core().prepare(function.flow);
   }
-  remove_unused_bundles(state_dir_, used);
-  remove_unused_images(state_dir_, used);
+  remove_unused(store_.damage(), state_dir_, used);
   versions_.recover(*std::move(published), kernel_task_of);
   versions_.recover_seats();
   return {};
@@ -276,7 +302,8 @@ void FunctionControl::prepare_code(const FunctionConfig& config, CodeSource code
                              });
   }
   worker_.run(
-      [this, state_dir = state_dir_, code = std::move(code)]() -> Result<PreparedCode> {
+      [this, state_dir = state_dir_, code = std::move(code),
+       tenant = tenant_of(config.tags)]() -> Result<PreparedCode> {
         auto bundle =
             code.folder.empty() ? store_zip(state_dir, code.zip) : store_folder(state_dir, code.folder, code.reader);
         if (!bundle) return fail(bundle.error());
@@ -284,7 +311,7 @@ void FunctionControl::prepare_code(const FunctionConfig& config, CodeSource code
         PreparedCode prepared{*std::move(bundle), nullptr};
         const bool is_dag = is_pipeline(prepared.bundle.path);
         if (!is_dag && !is_kernel_task(prepared.bundle.path)) return prepared;
-        auto task = is_dag ? read_pipeline(prepared.bundle.path) : read_kernel_task(prepared.bundle.path);
+        auto task = is_dag ? read_pipeline(prepared.bundle.path, tenant) : read_kernel_task(prepared.bundle.path);
         if (!task) return fail(task.error());
         prepared.kernel_task = std::make_shared<const BundledTask>(*std::move(task));
         return prepared;

@@ -44,8 +44,8 @@ class FunctionControl {
   // Which folders may run in place; none until it is called.
   void set_in_place(InPlaceTerms terms) { in_place_ = std::move(terms); }
 
-  // Those that the store holds, at the start; the folders of no function, and of no version of one, are removed. With a common store,
-  // `late` are those whose code is not here.
+  // Those that the store holds, at the start; the folders of no function, and of no version of one, are removed, unless the store may lack
+  // functions (StateDamage). With a common store, `late` are those whose code is not here.
   Status recover(std::vector<FunctionChange>* late = nullptr);
 
   // What other nodes did. Code of these that is not here, from the common store or, of an image, from its registry.

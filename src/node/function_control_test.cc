@@ -396,6 +396,24 @@ TEST_F(FunctionControlTest, WhatTheStoreHoldsIsThereAfterAStart) {
   EXPECT_THAT(actions, Contains(StartsWith("start instance=")));
 }
 
+// As when state.db is gone: whoever puts it back finds the code.
+TEST_F(FunctionControlTest, AStoreThatMayLackFunctionsLeavesCodeThatNobodyUses) {
+  ASSERT_TRUE(create("f"));
+  const FunctionRecord record = functions.find("f")->record;
+  ASSERT_TRUE(remove("f"));
+  folder.write("state/images/old/layer", "bytes");
+  store.found.may_lack_changes = true;
+  control = make_control();
+  ASSERT_TRUE(control->recover());
+  EXPECT_TRUE(fs::exists(record.code_path));
+  EXPECT_TRUE(fs::exists(folder / "state/images/old"));
+  store.found = {};
+  control = make_control();
+  ASSERT_TRUE(control->recover());
+  EXPECT_FALSE(fs::exists(record.code_path)) << "the next start, which found nothing";
+  EXPECT_FALSE(fs::exists(folder / "state/images/old"));
+}
+
 TEST_F(FunctionControlTest, AStoreThatCannotBeReadIsNoEmptyOne) {
   store.status = fail(Errc::kCorrupt, "damaged");
   EXPECT_EQ(control->recover().error().message, "damaged");

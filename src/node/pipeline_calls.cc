@@ -47,4 +47,18 @@ Answer pipeline_answer(InvocationId invocation, bool is_binary, const PipelinePr
           .failure = {}};
 }
 
+std::size_t size_of(const PipelineInstance::Reply& reply) {
+  std::size_t size = 0;
+  for (const auto& output : reply.outputs) size += output ? output->bytes().size() : 0;
+  return size;
+}
+
+std::string broken_words(const StartAttempts& starts) {
+  return fmt::format(
+      "it did not start {} times in a row, the last time because {}. Deploy it again, or call it again later: for a "
+      "call it "
+      "is tried once a minute",
+      starts.failures(), starts.why());
+}
+
 }  // namespace fairlead

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "decide/pipeline/start_attempts.h"
 #include "node/runner.h"
 #include "runtime/pipeline/pipeline_instance.h"
 
@@ -18,5 +19,10 @@ Result<std::vector<std::string>> read_pipeline_call(const PipelineProgram& progr
 // `is_binary`: as the call was; else JSON. An output whose component did not run is left out.
 Answer pipeline_answer(InvocationId invocation, bool is_binary, const PipelineProgram& program,
                        const PipelineInstance::Reply& reply);
+
+// Bytes of its outputs.
+std::size_t size_of(const PipelineInstance::Reply& reply);
+// For callers of a pipeline that is broken.
+std::string broken_words(const StartAttempts& starts);
 
 }  // namespace fairlead

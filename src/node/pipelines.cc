@@ -65,12 +65,6 @@ std::vector<Device> held_in_time(const PipelineSlices& slices_of, const auto& ho
   return slices;
 }
 
-std::size_t size_of(const PipelineInstance::Reply& reply) {
-  std::size_t size = 0;
-  for (const auto& output : reply.outputs) size += output ? output->bytes().size() : 0;
-  return size;
-}
-
 PipelineInstance::LaunchProgram launch_of(const ProgramLauncher& launcher,
                                           std::shared_ptr<const PipelineProgram> program,
                                           const FunctionRecord& record) {
@@ -81,14 +75,6 @@ PipelineInstance::LaunchProgram launch_of(const ProgramLauncher& launcher,
                      .memory = memory,
                      .environment = environment});
   };
-}
-
-std::string broken_words(const StartAttempts& starts) {
-  return fmt::format(
-      "it did not start {} times in a row, the last time because {}. Deploy it again, or call it again later: for a "
-      "call it "
-      "is tried once a minute",
-      starts.failures(), starts.why());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sodium.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -143,6 +144,28 @@ Status make_own_folder(const std::string& path) {
       info.st_uid, info.st_mode & 07777, ::geteuid());
 }
 
+// What one node does not know it removes, so another's objects would go. No StateLock: a tenant may be named "lock", and a node whose
+// disk is full of objects is to start, so the pid is written where there is room for it.
+Result<UniqueFd> lock_spill_dir(const std::string& spill_dir) {
+  const std::string path = spill_dir + "/.lock";
+  auto fd = open_file(path, O_RDWR | O_CREAT, 0600);
+  if (!fd) return fd;
+  if (::flock(fd->get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return fail(file_error(errno, "flock", path));
+    std::string pid = read_whole_file(path).value_or("");
+    while (pid.ends_with('\n')) pid.pop_back();
+    return fail(
+        Errc::kConflict,
+        "--object-spill-dir is {}, which is in use by the process with pid {}: give each node a folder of its own",
+        spill_dir, pid.empty() ? "unknown" : pid);
+  }
+  const std::string pid = fmt::format("{}\n", ::getpid());
+  if (::ftruncate(fd->get(), 0) != 0 || ::pwrite(fd->get(), pid.data(), pid.size(), 0) < 0) {
+    spdlog::debug("{}: {}", path, std::strerror(errno));
+  }
+  return fd;
+}
+
 bool is_content_name(std::string_view name) {
   if (name.ends_with(kPartial)) name.remove_suffix(kPartial.size());
   return from_hex(std::string(name)).has_value();
@@ -183,12 +206,14 @@ Result<ObjectFiles> ObjectFiles::open(const std::string& memory_dir, const std::
   }
   Result<StateLock> lock = StateLock::acquire(memory_dir);
   if (!lock) return fail(lock.error());
+  Result<UniqueFd> spill_lock = lock_spill_dir(spill_dir);  // another file: both may be the same folder
+  if (!spill_lock) return fail(spill_lock.error());
   std::error_code ignored;
   fs::remove_all(memory_dir + "/pending", ignored);
   for (const char* folder : {"/pending", "/records", "/content"}) {
     if (Status made = make_folder(memory_dir + folder, fs::perms::owner_all); !made) return fail(made.error());
   }
-  return ObjectFiles(memory_dir, spill_dir, *std::move(lock), outlived_a_boot(memory_dir));
+  return ObjectFiles(memory_dir, spill_dir, *std::move(lock), *std::move(spill_lock), outlived_a_boot(memory_dir));
 }
 
 Result<Bytes> ObjectFiles::memory_size() const {

@@ -5,6 +5,7 @@
 //   <memory>/boot                       the machine's boot id when a node last started here
 //   <memory>/records/<hash of name>     one per sealed object: its name, and which content it is (JSON)
 //   <spill>/acme/<digest>               bytes that were moved to disk
+//   <spill>/.lock                       held by the node that spills there; no tenant's name has a dot
 //
 // Sealing is: pending file complete, digest, mode 0444, rename to content/, record under a temporary name, rename. A death
 // between any two leaves files without a record, which the next start removes. Tenants have folders of their own, so that
@@ -50,7 +51,7 @@ struct ContentId {
 
 class ObjectFiles {
  public:
-  // Makes the folders, takes the lock of memory_dir (kConflict: another node's), removes what was pending.
+  // Makes the folders, takes the locks of both (kConflict: another node's), removes what was pending.
   static Result<ObjectFiles> open(const std::string& memory_dir, const std::string& spill_dir);
 
   Result<Bytes> memory_size() const;  // of the file system of memory_dir
@@ -92,10 +93,12 @@ class ObjectFiles {
   void remove_all_but(const std::set<std::string>& used) const;  // paths of contents, in memory or spilled
 
  private:
-  ObjectFiles(std::string memory_dir, std::string spill_dir, StateLock lock, bool is_of_another_boot)
+  ObjectFiles(std::string memory_dir, std::string spill_dir, StateLock lock, UniqueFd spill_lock,
+              bool is_of_another_boot)
       : memory_dir_(std::move(memory_dir)),
         spill_dir_(std::move(spill_dir)),
         lock_(std::move(lock)),
+        spill_lock_(std::move(spill_lock)),
         is_of_another_boot_(is_of_another_boot) {}
 
   static Result<ObjectRecord> load_record(const std::string& path);
@@ -104,6 +107,7 @@ class ObjectFiles {
   std::string memory_dir_;
   std::string spill_dir_;
   StateLock lock_;
+  UniqueFd spill_lock_;
   bool is_of_another_boot_;
 };
 

@@ -208,6 +208,35 @@ TEST_F(ObjectFilesTest, ASecondNodeIsRefused) {
   EXPECT_EQ(second.error().code, Errc::kConflict);
 }
 
+// Each would remove what the other has spilled, since it knows nothing of it.
+TEST_F(ObjectFilesTest, ASecondNodeInTheSameSpillFolderIsRefusedAndRemovesNothing) {
+  const ContentId content = publish(1, "bytes");
+  ASSERT_TRUE(files->spill(content));
+  const auto second = ObjectFiles::open(folder / "other-memory", spill);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Errc::kConflict);
+  EXPECT_EQ(
+      second.error().message,
+      fmt::format("--object-spill-dir is {}, which is in use by the process with pid {}: give each node a folder of "
+                  "its own",
+                  spill, getpid()));
+  EXPECT_TRUE(files->check_spilled(content, Bytes(5)));
+  files.reset();
+  EXPECT_TRUE(ObjectFiles::open(folder / "other-memory", spill)) << "the first has ended";
+}
+
+TEST_F(ObjectFilesTest, OneFolderMayBeBothAndATenantMayBeNamedAsTheLock) {
+  const auto both = ObjectFiles::open(folder / "both", folder / "both");
+  EXPECT_TRUE(both) << both.error().message;
+  ContentId content = publish(1, "bytes");
+  ASSERT_TRUE(files->make_content_dir("lock"));
+  fs::copy_file(files->content_path(content), files->content_path({"lock", content.digest}));
+  content.tenant = "lock";
+  EXPECT_TRUE(files->spill(content));
+  reopen();
+  EXPECT_TRUE(files->check_spilled(content, Bytes(5)));
+}
+
 TEST_F(ObjectFilesTest, OnlyContentsThatNobodyKnowsAreRemoved) {
   const ContentId used = publish(1, "used"), unknown = publish(2, "unknown");
   ASSERT_TRUE(files->spill(unknown));

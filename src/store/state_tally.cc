@@ -47,6 +47,7 @@ Result<Tally> tally_of(Database& database) {
 
 void compare(const TallyFile& file, const Tally& database, StateDamage& damage) {
   if (!file.tally) {
+    damage.may_lack_changes = file.exists || database.changes > 0;
     if (file.exists) {
       damage.findings.push_back("state.tally is damaged: whether changes were lost cannot be told");
     } else if (database.changes > 0) {
@@ -55,6 +56,7 @@ void compare(const TallyFile& file, const Tally& database, StateDamage& damage) 
     return;
   }
   if (file.tally->changes <= database.changes) return;
+  damage.may_lack_changes = true;
   damage.lost_changes = file.tally->changes - database.changes;
   damage.lost_events = file.tally->accepted - std::min(database.accepted, file.tally->accepted);
   damage.findings.push_back(fmt::format(

@@ -43,6 +43,7 @@ TEST(Tally, ADatabaseBehindItsFileHasLostWhatIsBetween) {
                                       {.accepted = 92, .over = 30, .changes = 200});
   EXPECT_EQ(damage.lost_changes, 100u);
   EXPECT_EQ(damage.lost_events, 58u);
+  EXPECT_TRUE(damage.may_lack_changes);
   EXPECT_THAT(damage.findings, ElementsAre(HasSubstr("lacks the last 100 changes")));
 }
 
@@ -50,11 +51,15 @@ TEST(Tally, AFileBehindItsDatabaseSaysNothing) {
   EXPECT_THAT(compared({true, Tally{1, 0, 1}}, {2, 0, 2}).findings, IsEmpty()) << "a power cut: the file is not synced";
   EXPECT_THAT(compared({true, Tally{2, 0, 2}}, {2, 0, 2}).findings, IsEmpty());
   EXPECT_THAT(compared({}, {}).findings, IsEmpty()) << "both are new";
+  EXPECT_FALSE(compared({true, Tally{1, 0, 1}}, {2, 0, 2}).may_lack_changes);
+  EXPECT_FALSE(compared({}, {}).may_lack_changes);
 }
 
 TEST(Tally, AFileThatCannotBeReadIsSaid) {
   EXPECT_THAT(compared({}, {2, 0, 2}).findings, ElementsAre(HasSubstr("is missing")));
   EXPECT_THAT(compared({.exists = true}, {2, 0, 2}).findings, ElementsAre(HasSubstr("is damaged")));
+  EXPECT_TRUE(compared({}, {2, 0, 2}).may_lack_changes);
+  EXPECT_TRUE(compared({.exists = true}, {}).may_lack_changes) << "the database may be the one that is new";
 }
 
 // A store that is killed: its files as they are, copied while it runs.

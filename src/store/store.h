@@ -54,6 +54,7 @@ struct Redriven {
 // What a start found damaged or lost, in numbers and in words. All zero and empty: nothing was found.
 struct StateDamage {
   std::uint64_t lost_changes = 0;     // acknowledged, and not in the database (store/state_tally.h)
+  bool may_lack_changes = false;      // some were lost, or that cannot be told: functions may be missing
   std::uint64_t lost_events = 0;      // accepted ones among them
   std::uint64_t missing_events = 0;   // that the database counts and does not have
   std::uint64_t damaged_events = 0;   // whose checksum is wrong: dead letters now, of the error type "damaged"

@@ -338,6 +338,23 @@ TEST_F(ClusterNodeTest, VersionsOutliveAStart) {
   EXPECT_EQ(g_.cluster->brought().functions->digest(), digest);
 }
 
+// As after a start whose clock was ahead: neither the node nor what else it has suffers from that.
+TEST_F(ClusterNodeTest, AVersionFarAheadIsKeptWhereItIsAndHoldsBackNoOther) {
+  const std::int64_t ahead_ms = wall_clock_ms() + 2 * FunctionVersions::kMostAheadMs;
+  a_.node.add("ahead");
+  a_.folder.write("peer-functions", std::to_string(ahead_ms) + " a there ahead\n");
+  join_both();
+  deploy(a_, "f");
+  EXPECT_TRUE(g_.node.functions.contains("f"));
+  EXPECT_FALSE(g_.node.functions.contains("ahead"));
+  const FunctionSync& kept = *a_.cluster->brought().functions;
+  EXPECT_EQ(kept.versions().find("ahead")->ms, ahead_ms);
+  bool is_deleted = false;
+  a_.cluster->delete_function("ahead", [&](const Status& status) { is_deleted = status.has_value(); });
+  until([&] { return is_deleted; });
+  EXPECT_EQ(kept.versions().find("ahead")->ms, ahead_ms + 1);
+}
+
 TEST_F(ClusterNodeTest, AGatewayRunsNoTasksAndNoGraphs) {
   join_both();
   Result<Outcome> outcome;

@@ -19,6 +19,8 @@ constexpr const char* kFunctionTarget = "/fairlead/v1/peers/function";
 constexpr const char* kChangedTarget = "/fairlead/v1/peers/changed";
 constexpr Duration kPullPatience = std::chrono::seconds(60);  // with one function
 constexpr Duration kRetryAfter = std::chrono::seconds(5);
+// Of versions that are refused, which come with each gossip.
+constexpr Duration kWarnAgainAfter = std::chrono::seconds(60);
 constexpr std::size_t kMostKeptZip = 8 << 20, kMostKeptZips = 32 << 20;
 
 std::string write_map(const std::map<std::string, std::string>& map) {
@@ -117,7 +119,7 @@ Result<std::unique_ptr<FunctionSync>> FunctionSync::open(NodeService& node, cons
                                                          std::string own_name) {
   std::unique_ptr<FunctionSync> sync(new FunctionSync(node, state_dir, std::move(own_name)));
   if (const auto text = read_whole_file(state_dir + "/" + kVersionsFile)) {
-    auto versions = FunctionVersions::parse(*text, wall_clock_ms());
+    auto versions = FunctionVersions::parse(*text);
     if (!versions) return fail(Errc::kCorrupt, "{}/{}: {}", state_dir, kVersionsFile, versions.error().message);
     sync->versions_ = *std::move(versions);
   } else if (text.error().code != Errc::kNotFound) {
@@ -127,6 +129,12 @@ Result<std::unique_ptr<FunctionSync>> FunctionSync::open(NodeService& node, cons
     const FunctionVersion* const known = sync->versions_.find(record.name);
     if (known != nullptr && !known->is_deleted) continue;
     sync->versions_.set(record.name, {.ms = record.last_modified_ms, .node = sync->own_name_});
+  }
+  if (const TooFarAhead ahead = sync->versions_.too_far_ahead(wall_clock_ms()); ahead.count > 0) {
+    spdlog::warn(
+        "peers: {}, and is kept: this clock is behind, or was ahead then. Set it right; peers refuse the function "
+        "while that is more than {} hours ahead of their clocks",
+        ahead.text(), FunctionVersions::kMostAheadMs / 3'600'000);
   }
   return sync;
 }
@@ -203,17 +211,29 @@ void FunctionSync::ask_versions(const std::shared_ptr<Pull>& pull) {
   link->send({.target = kVersionsTarget, .head = {}, .body = {}, .patience = kPatience},
              [this, pull](Result<net::ClientResponse> answer) {
                if (!answer || answer->status != 200 || answer->body.size() > kMostVersionsBytes) return end(pull);
-               auto theirs = FunctionVersions::parse(answer->body, wall_clock_ms());
+               auto theirs = FunctionVersions::parse(answer->body);
                if (!theirs) {
                  spdlog::warn("peers: '{}' is not believed: {}", peers_->view().name(pull->peer),
                               theirs.error().message);
                  return end(pull);
                }
                pull->theirs = *std::move(theirs);
-               const std::vector<std::string> missing = versions_.missing(pull->theirs);
-               pull->names.assign(missing.begin(), missing.end());
+               const FunctionVersions::Missing missing = versions_.missing(pull->theirs, wall_clock_ms());
+               if (missing.refused.count > 0) warn_refused(pull->peer, missing.refused);
+               pull->names.assign(missing.names.begin(), missing.names.end());
                next(pull);
              });
+}
+
+void FunctionSync::warn_refused(NodeId peer, const TooFarAhead& refused) {
+  const Instant now = monotonic_now();
+  const auto [last, is_first] = refusals_.try_emplace(peer, now);
+  if (!is_first && now - last->second < kWarnAgainAfter) return;
+  last->second = now;
+  spdlog::warn(
+      "peers: of '{}', {}, and is not taken: at most {} hours are believed. Set the clock that is wrong, its or "
+      "this node's; its other functions are taken",
+      peers_->view().name(peer), refused.text(), FunctionVersions::kMostAheadMs / 3'600'000);
 }
 
 // Whether the next name needs work that ends later: then that is under way, and calls next().

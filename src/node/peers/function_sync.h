@@ -26,7 +26,8 @@ namespace fairlead {
 
 class FunctionSync {
  public:
-  // `state_dir`: where versions are kept between starts. kCorrupt: the file there is none of ours.
+  // `state_dir`: where versions are kept between starts. kCorrupt: the file there is none of ours. Versions ahead of the clock are warned
+  // about, and kept: what this node knew before its clock was set back is not undone by that.
   static Result<std::unique_ptr<FunctionSync>> open(NodeService& node, const std::string& state_dir,
                                                     std::string own_name);
 
@@ -72,6 +73,7 @@ class FunctionSync {
       : node_(node), state_dir_(std::move(state_dir)), own_name_(std::move(own_name)) {}
   void save();
   void ask_versions(const std::shared_ptr<Pull>& pull);
+  void warn_refused(NodeId peer, const TooFarAhead& refused);
   void next(const std::shared_ptr<Pull>& pull);
   bool begin(const std::shared_ptr<Pull>& pull, const std::string& name);
   void take(const std::shared_ptr<Pull>& pull, const std::string& name, Result<net::ClientResponse> answer);
@@ -87,6 +89,7 @@ class FunctionSync {
   bool stands_aside_ = false;
   std::map<NodeId, std::shared_ptr<Pull>> pulls_;  // one at a time of each peer; shared with what is under way
   std::map<std::string, std::pair<FunctionVersion, Instant>> failures_;  // by function: not tried again for a while
+  std::map<NodeId, Instant> refusals_;                                   // by peer: when it was last warned about
   std::deque<std::pair<std::string, std::shared_ptr<const std::string>>> zips_;  // by code's digest, the newest last
   std::size_t zip_bytes_ = 0;
   Counters counters_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "decide/cluster/cluster_view.h"
 #include "model/function.h"
@@ -36,9 +37,25 @@ Result<std::pair<std::string, FunctionVersion>> parse_line(std::string_view line
 
 }  // namespace
 
+void TooFarAhead::add(const std::string& of, std::int64_t by_ms) {
+  if (count++ > 0 && by_ms <= ahead_ms) return;
+  function = of;
+  ahead_ms = by_ms;
+}
+
+std::string TooFarAhead::text() const {
+  constexpr std::int64_t kHourMs = std::int64_t{3600} * 1000;
+  const std::string others = count == 1 ? "" : fmt::format(", the furthest of {}", count);
+  return fmt::format("function {} has a version {} hours ahead of this node's clock{}", function, ahead_ms / kHourMs,
+                     others);
+}
+
 FunctionVersion FunctionVersions::next(const std::string& function, std::int64_t now_ms,
                                        const std::string& node) const {
   const FunctionVersion* const known = find(function);
+  // A file may say so; nothing comes after it.
+  constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
+  if (known != nullptr && known->ms == kLast) return {.ms = kLast, .node = node};
   return {.ms = known == nullptr ? now_ms : std::max(now_ms, known->ms + 1), .node = node};
 }
 
@@ -69,13 +86,26 @@ const FunctionVersion* FunctionVersions::find(const std::string& function) const
   return known == versions_.end() ? nullptr : &known->second;
 }
 
-std::vector<std::string> FunctionVersions::missing(const FunctionVersions& theirs) const {
-  std::vector<std::string> names;
+FunctionVersions::Missing FunctionVersions::missing(const FunctionVersions& theirs, std::int64_t now_ms) const {
+  Missing missing;
   for (const auto& [name, version] : theirs.versions_) {
     const FunctionVersion* const known = find(name);
-    if (known == nullptr || *known < version) names.push_back(name);
+    if (known != nullptr && !(*known < version)) continue;
+    if (version.ms > now_ms + kMostAheadMs) {
+      missing.refused.add(name, version.ms - now_ms);
+    } else {
+      missing.names.push_back(name);
+    }
   }
-  return names;
+  return missing;
+}
+
+TooFarAhead FunctionVersions::too_far_ahead(std::int64_t now_ms) const {
+  TooFarAhead ahead;
+  for (const auto& [name, version] : versions_) {
+    if (version.ms > now_ms + kMostAheadMs) ahead.add(name, version.ms - now_ms);
+  }
+  return ahead;
 }
 
 std::string FunctionVersions::text() const {
@@ -87,18 +117,13 @@ std::string FunctionVersions::text() const {
   return text;
 }
 
-Result<FunctionVersions> FunctionVersions::parse(std::string_view text, std::int64_t now_ms) {
+Result<FunctionVersions> FunctionVersions::parse(std::string_view text) {
   FunctionVersions versions;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     auto line = parse_line(text.substr(0, end));
     if (!line) return fail(line.error());
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (line->second.ms > now_ms + kMostAheadMs) {
-      return fail(Errc::kInvalidArgument,
-                  "function {} has a version {} ms ahead of this node's clock, at most {} are believed", line->first,
-                  line->second.ms - now_ms, kMostAheadMs);
-    }
     if (versions.versions_.size() >= kMost) {
       return fail(Errc::kInvalidArgument, "there are more than {} versions of functions", kMost);
     }

@@ -39,10 +39,21 @@ struct FunctionVersion {
   bool operator==(const FunctionVersion&) const = default;
 };
 
+// Versions that are further ahead of a clock than what others say is believed.
+struct TooFarAhead {
+  std::size_t count = 0;
+  std::string function;       // of the furthest
+  std::int64_t ahead_ms = 0;  // how far that is
+
+  void add(const std::string& of, std::int64_t by_ms);
+  // "function f has a version 30 hours ahead of this node's clock, the furthest of 2". REQUIRES: count > 0
+  std::string text() const;
+};
+
 class FunctionVersions {
  public:
   static constexpr std::size_t kMost = 20'000, kMostDeleted = 10'000;
-  // Ahead of this node's clock: else one wrong clock would win for ever.
+  // Ahead of this node's clock, for what peers say: else one wrong clock would win for ever.
   static constexpr std::int64_t kMostAheadMs = std::int64_t{24} * 3600 * 1000;
 
   // What this node changed itself, now.
@@ -52,12 +63,18 @@ class FunctionVersions {
   const std::map<std::string, FunctionVersion>& all() const { return versions_; }
   std::uint64_t digest() const { return digest_; }
 
-  // Those of `theirs` that are newer than what is known here, by name.
-  std::vector<std::string> missing(const FunctionVersions& theirs) const;
+  // Those of `theirs` that are newer than what is known here, by name, but for what is too far ahead of `now_ms`.
+  struct Missing {
+    std::vector<std::string> names;
+    TooFarAhead refused;
+  };
+  Missing missing(const FunctionVersions& theirs, std::int64_t now_ms) const;
+  // Of what is known here: it stays, since a clock that was set back undoes no change.
+  TooFarAhead too_far_ahead(std::int64_t now_ms) const;
 
-  // A line for each. Reading: kCorrupt or kInvalidArgument names the line; nothing is believed that is too far ahead of `now_ms`.
+  // A line for each. Reading: kCorrupt or kInvalidArgument names the line; whatever the clocks say.
   std::string text() const;
-  static Result<FunctionVersions> parse(std::string_view text, std::int64_t now_ms);
+  static Result<FunctionVersions> parse(std::string_view text);
 
  private:
   void forget_oldest_deleted();
