@@ -40,7 +40,7 @@ const ErrorText* find_text(cudaError_t error) {
   return found != texts->end() ? &found->second : nullptr;
 }
 
-// The profiler is no part of cuGetProcAddress's table.
+// By its symbol: Driver has no member for it.
 cudaError_t profiler(const char* symbol) {
   const Driver* driver = nullptr;
   if (const cudaError_t error = softgpu::cudart::initialise(driver); error != cudaSuccess) return report(error);

@@ -6,6 +6,9 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
 
 #include "softgpu/ptx/ptx_evaluator.h"
 
@@ -107,6 +110,61 @@ TEST(Float, FlushAndSaturation) {
              [](float a, float) { return flush(a) > 0 ? 1.0f : 0.0f; });
 }
 
+TEST(Float, FlushingSelectsByTheSignOfAZero) {
+  const std::vector<float> signs{kTiny, -kTiny, 0.0f, -0.0f, 1.0f, -1.0f, -std::numeric_limits<float>::min(), kNan};
+  const auto flushed = evaluate<std::uint32_t>("slct.ftz.u32.f32 %out, 1, 2, %in0;", signs);
+  const auto kept = evaluate<std::uint32_t>("slct.u32.f32 %out, 1, 2, %in0;", signs);
+  const std::vector<std::uint32_t> wanted{1, 1, 1, 1, 1, 2, 2, 2};
+  for (std::size_t i = 0; i < signs.size(); ++i) {
+    EXPECT_EQ(flushed[i], wanted[i]) << signs[i];
+    EXPECT_EQ(kept[i], i == 1 ? 2 : wanted[i]) << signs[i];
+  }
+}
+
+// Sums, products, quotients, and a sum behind an instruction that sets the rounding mode itself; as bits.
+std::vector<std::uint32_t> bits_of_results() {
+  std::vector<std::uint32_t> bits;
+  for (const char* body : {"add.f32 %out, %in0, %in1;", "mul.f32 %out, %in0, %in1;", "div.rn.f32 %out, %in0, %in1;",
+                           "div.rz.f32 %f0, %in0, %in1;\nadd.f32 %out, %in0, %in1;",
+                           "cvt.rz.f16.f32 %h0, %in0;\ncvt.f32.f16 %out, %h0;"}) {
+    for (const float result : evaluate<float>(body, kLeft, kRight)) {
+      bits.push_back(std::bit_cast<std::uint32_t>(result));
+    }
+  }
+  return bits;
+}
+
+TEST(Float, TheHostsStateIsNotTheKernels) {
+  std::feclearexcept(FE_ALL_EXCEPT);
+  const auto wanted = bits_of_results();
+  EXPECT_EQ(std::fetestexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW), 0);
+  std::fenv_t before;
+  std::fegetenv(&before);
+  std::fesetround(FE_UPWARD);
+  const auto upward = bits_of_results();
+  const int mode = std::fegetround();
+  std::fesetenv(&before);
+  EXPECT_EQ(upward, wanted);
+  EXPECT_EQ(mode, FE_UPWARD);
+#if defined(__GLIBC__)
+  feenableexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW);
+  const auto trapping = bits_of_results();
+  const int traps = fegetexcept();
+  std::fesetenv(&before);
+  EXPECT_EQ(trapping, wanted);
+  EXPECT_EQ(traps, FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW);
+#endif
+#if defined(__SSE__)
+  constexpr unsigned kFlushes = 0x8040;  // results and operands
+  _mm_setcsr(_mm_getcsr() | kFlushes);
+  const auto flushing = bits_of_results();
+  const unsigned state = _mm_getcsr();
+  std::fesetenv(&before);
+  EXPECT_EQ(flushing, wanted);
+  EXPECT_EQ(state & kFlushes, kFlushes);
+#endif
+}
+
 TEST(Float, DirectedRounding) {
   struct Mode {
     const char* name;
@@ -185,14 +243,15 @@ TEST(Float, SpecialFunctionsAreWithinTheHardwaresBounds) {
   expect_f32("ex2.approx.f32 %out, %in0;", [](float a, float) { return std::exp2(a); });
 }
 
-TEST(Convert, FloatToIntegerSaturatesAndNanIsZero) {
+TEST(Convert, FloatToIntegerSaturatesAndNanDependsOnTheWidths) {
   const auto results = evaluate<std::int32_t>("cvt.rzi.s32.f32 %out, %in0;", kLeft);
   const auto wide = evaluate<std::uint64_t>("cvt.rni.u64.f32 %out, %in0;", kLeft);
   for (std::size_t i = 0; i < kLeft.size(); ++i) {
     const double a = kLeft[i];
     const double clamped = std::isnan(a) ? 0 : std::fmin(std::fmax(std::trunc(a), -2147483648.0), 2147483647.0);
     EXPECT_EQ(results[i], static_cast<std::int32_t>(clamped)) << a;
-    const std::uint64_t wanted = !(a > 0)                      ? 0
+    const std::uint64_t wanted = std::isnan(a)                 ? std::uint64_t{1} << 63
+                                 : !(a > 0)                    ? 0
                                  : a >= 18446744073709551616.0 ? ~std::uint64_t{0}
                                                                : static_cast<std::uint64_t>(std::nearbyint(a));
     EXPECT_EQ(wide[i], wanted) << a;

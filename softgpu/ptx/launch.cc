@@ -11,6 +11,7 @@
 
 #include "softgpu/mutex.h"
 #include "softgpu/ptx/block.h"
+#include "softgpu/ptx/float_environment.h"
 #include "softgpu/thread_owned.h"
 
 namespace softgpu::ptx {
@@ -149,6 +150,7 @@ bool Grid::step(std::unique_ptr<BlockRunner>& runner, Outcome& counts, ThreadSta
 
 // Blocks take turns. One that has not ended for long may be waiting for a later one: another is started beside it.
 void Grid::work(bool may_call_helpers) {
+  const FloatEnvironment environment;
   ThreadState& own = thread_state();
   own.extents.resize(state_.program->cache_slots + 1);
   forget(own.extents);

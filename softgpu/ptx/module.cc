@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "softgpu/ptx/decode/decode.h"
+#include "softgpu/ptx/float_environment.h"
 #include "softgpu/ptx/isa.h"
 #include "softgpu/ptx/launch.h"
 #include "softgpu/ptx/machine.h"
@@ -382,6 +383,7 @@ class Loader {
 }  // namespace
 
 LoadResult load_module(std::string_view text, ModuleMemory& memory, std::function<void(std::string_view)> print) {
+  const FloatEnvironment environment;  // constants are read and rounded
   return Loader(memory, std::move(print)).run(text);
 }
 

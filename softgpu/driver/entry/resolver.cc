@@ -36,7 +36,7 @@ const Symbol kSymbols[] = {
 }  // namespace
 
 Resolution resolve_symbol(std::string_view name, int version, bool per_thread) {
-  // The list is sorted by a locale that is not ours, so the names are looked for one by one: 634 short comparisons.
+  // The list is sorted by a locale that is not ours, so the names are looked for one by one: 636 short comparisons.
   Resolution resolution;
   bool best_per_thread = false;
   int best_since = 0;

@@ -1,7 +1,9 @@
 // atom and red. Host atomics on the memory itself, so that blocks on other threads, and processes that share a mapping,
 // see them; what the host cannot do in one instruction is a compare-and-swap loop.
 #include <atomic>
+#include <cfloat>
 #include <type_traits>
+#include <vector>
 
 #include "softgpu/ptx/memory.h"
 #include "softgpu/ptx/ops/half.h"
@@ -55,6 +57,13 @@ struct Add {
     return {sum(16) << 16 | sum(0)};
   }
 };
+// Of f32 in global memory: subnormal numbers are zeros of their sign, before and behind it. Shared memory keeps them.
+struct AddFlushed {
+  static float flush(float value) {
+    return __builtin_fabsf(value) < FLT_MIN ? __builtin_copysignf(0.0f, value) : value;
+  }
+  static float apply(float old, float value, float) { return flush(flush(old) + flush(value)); }
+};
 template <class Op>
 struct Update {
   template <class T>
@@ -101,6 +110,18 @@ T update(std::byte* host, T value, T second) {
   }
 }
 
+bool is_shared(Space space, std::uint64_t address) {
+  return space == Space::kShared || (space == Space::kGeneric && address - kSharedWindow < kWindowBytes);
+}
+
+template <class Op, class T>
+T update_in(Space space, std::uint64_t address, std::byte* host, T value, T second) {
+  if constexpr (std::is_same_v<Op, Add> && std::is_same_v<T, float>) {
+    if (!is_shared(space, address)) return update<AddFlushed, T>(host, value, second);
+  }
+  return update<Op, T>(host, value, second);
+}
+
 template <class Op, class T, class A>
 const Instruction* atomic(Warp& warp, const Instruction* at) {
   // A destination may be one of the source rows.
@@ -115,7 +136,7 @@ const Instruction* atomic(Warp& warp, const Instruction* at) {
     const A where = static_cast<A>(address[lane] + static_cast<A>(at->immediate));
     std::byte* host = locate(warp, at, space, where, sizeof(T), lane);
     if (host == nullptr) return nullptr;
-    const T old = update<Op, T>(host, value[lane], second[lane]);
+    const T old = update_in<Op, T>(space, where, host, value[lane], second[lane]);
     if (at->dst != kNoRow) row<T>(warp, at->dst)[lane] = old;
   }
   return at + 1;
@@ -166,11 +187,9 @@ struct AtomicForm {
   Handler handler = nullptr;
 };
 
-// One element: `b` and, of compare-and-swap, `c`; the old value goes to `result` if there is one.
-void emit_atomic(Decoder& decoder, const AtomicForm& form, const Address& address, const ast::Operand& value,
-                 const ast::Operand* replacement, const ast::Operand* result) {
-  const auto b = decoder.rows.read(value, form.type);
-  const auto c = replacement != nullptr ? decoder.rows.read(*replacement, form.type) : kNoRow;
+// One element: `b` and, of compare-and-swap, `c` are rows; the old value goes to `result` if there is one.
+void emit_atomic(Decoder& decoder, const AtomicForm& form, const Address& address, std::int32_t b, std::int32_t c,
+                 const ast::Operand* result) {
   const bool keeps = result != nullptr && result->kind != ast::Operand::Kind::kSink;
   const auto dst = keeps ? decoder.rows.write(*result, form.type) : kNoRow;
   Instruction& instruction = decoder.writer.emit_memory(form.handler);
@@ -182,6 +201,21 @@ void emit_atomic(Decoder& decoder, const AtomicForm& form, const Address& addres
   instruction.mode = static_cast<std::uint16_t>(form.space);
 }
 
+struct Copy {
+  template <class T>
+  static T apply(T value) {
+    return value;
+  }
+};
+
+std::int32_t copied(Decoder& decoder, std::int32_t row, std::size_t bytes) {
+  const Handler handler = with_bits(bytes, [](auto tag) -> Handler {
+    using T = typename decltype(tag)::type;
+    return unary<Copy, T, T>;
+  });
+  return emit_prepared(decoder, handler, row);
+}
+
 // red.global.add.v2.f32 [a], {b, c}: every element is an atomic of its own.
 void emit_vector_atomic(Decoder& decoder, const AtomicForm& form, Address address, int count) {
   const auto operands = decoder.text.operands();
@@ -190,9 +224,16 @@ void emit_vector_atomic(Decoder& decoder, const AtomicForm& form, Address addres
                     (!form.returns || (operands[0].kind == ast::Operand::Kind::kList && operands[0].count == count));
   if (!fits) return decoder.text.refuse("vector and operand do not agree");
   const auto elements = decoder.function.elements_of(values);
+  std::vector<std::int32_t> rows;
+  for (const ast::Operand& element : elements) rows.push_back(decoder.rows.read(element, form.type));
+  // A result may lie where the address or a later element comes from.
+  if (form.returns) {
+    address.row = copied(decoder, address.row, address.is_wide ? 8 : 4);
+    for (std::int32_t& row : rows) row = copied(decoder, row, size_of(form.type));
+  }
   for (std::size_t i = 0; i < elements.size(); ++i) {
     const ast::Operand* result = form.returns ? &decoder.function.elements_of(operands[0])[i] : nullptr;
-    emit_atomic(decoder, form, address, elements[i], nullptr, result);
+    emit_atomic(decoder, form, address, rows[i], kNoRow, result);
     address.offset += static_cast<std::int64_t>(size_of(form.type));
   }
 }
@@ -218,8 +259,9 @@ void decode_atomic(Decoder& decoder) {
   if (operands.size() != first + 2 + (form.compares ? 1 : 0) + (has_policy ? 1 : 0))
     return decoder.text.refuse("wrong number of operands", LoadError::Kind::kSyntax);
   if (vector >= 0) return emit_vector_atomic(decoder, form, address, 2 << vector);
-  emit_atomic(decoder, form, address, operands[first + 1], form.compares ? &operands[first + 2] : nullptr,
-              form.returns ? &operands[0] : nullptr);
+  const auto b = decoder.rows.read(operands[first + 1], form.type);
+  const auto c = form.compares ? decoder.rows.read(operands[first + 2], form.type) : kNoRow;
+  emit_atomic(decoder, form, address, b, c, form.returns ? &operands[0] : nullptr);
 }
 
 constexpr Opcode kOpcodes[] = {{"atom", decode_atomic}, {"red", decode_atomic}};

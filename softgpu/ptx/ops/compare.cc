@@ -179,6 +179,11 @@ template <class T, class C>
 struct SelectBySign {
   static T apply(T a, T b, C c) { return c >= C{0} ? a : b; }
 };
+// A subnormal c of either sign is a zero.
+template <class T>
+struct SelectByFlushedSign {
+  static T apply(T a, T b, float c) { return c > -FLT_MIN ? a : b; }
+};
 
 // ---- decoding
 
@@ -359,10 +364,11 @@ void decode_selp(Decoder& decoder) {
 void decode_slct(Decoder& decoder) {
   const Type type = decoder.text.take_type();
   const Type sign = decoder.text.take_type();
-  decoder.text.take("ftz");
+  const bool flushes = decoder.text.take("ftz");
   const Handler handler = with_bits(size_of(type), [&](auto tag) -> Handler {
     using T = typename decltype(tag)::type;
     if (sign == Type::kS32) return ternary<SelectBySign<T, std::int32_t>, T, T, T, std::int32_t>;
+    if (sign == Type::kF32 && flushes) return ternary<SelectByFlushedSign<T>, T, T, T, float>;
     if (sign == Type::kF32) return ternary<SelectBySign<T, float>, T, T, T, float>;
     return nullptr;
   });

@@ -57,7 +57,13 @@ T to_integral(T value) {
   return value;
 }
 
-// Out of range saturates, NaN gives zero.
+// NaN as an integer: zero; to 64 bits, or from f64, the highest bit alone.
+template <class To, class From>
+constexpr To kOfNan = std::is_same_v<From, double> || sizeof(To) == 8
+                          ? static_cast<To>(std::make_unsigned_t<To>(1) << (8 * sizeof(To) - 1))
+                          : To{0};
+
+// Out of range saturates.
 template <class To, int kMode>
 struct FloatToInteger {
   template <class From>
@@ -72,7 +78,12 @@ struct FloatToInteger {
     const bool below = value < kLow;
     const bool is_inside = !above && !below && value == value;
     const To inside = static_cast<To>(is_inside ? value : Float{0});
-    return above ? std::numeric_limits<To>::max() : below ? std::numeric_limits<To>::min() : inside;
+    const To known = above ? std::numeric_limits<To>::max() : below ? std::numeric_limits<To>::min() : inside;
+    if constexpr (kOfNan<To, From> == To{0}) {
+      return known;
+    } else {
+      return value == value ? known : kOfNan<To, From>;
+    }
   }
 };
 

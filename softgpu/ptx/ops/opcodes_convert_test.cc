@@ -33,6 +33,14 @@ T clamped(long double value) {
   return static_cast<T>(value);
 }
 
+// NaN, as the manual says: zero; to 64 bits, or from f64, the highest bit alone.
+template <class To, class From>
+To from_float(long double value) {
+  if (value == value) return clamped<To>(value);
+  const bool is_wide = std::is_same_v<From, double> || sizeof(To) == 8;
+  return is_wide ? static_cast<To>(u64{1} << (8 * sizeof(To) - 1)) : To{0};
+}
+
 enum class Mode { kNearest, kZero, kDown, kUp };
 long double integral(long double value, Mode mode) {
   switch (mode) {
@@ -129,7 +137,7 @@ void expect_float_to_integer() {
   for (const auto& [suffix, mode] : kIntegral) {
     const Mode rounding = mode;
     expect_op<Held<To>(From)>("cvt" + std::string(suffix) + "." + name_of<To>() + "." + name_of<From>(),
-                              [=](From a) { return Held<To>{clamped<To>(integral(exact(a), rounding))}; });
+                              [=](From a) { return Held<To>{from_float<To, From>(integral(exact(a), rounding))}; });
   }
 }
 template <class From>

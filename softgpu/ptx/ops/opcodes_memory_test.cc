@@ -343,7 +343,8 @@ void expect_atomic(const Atomic& atomic, const std::string& opcode, bool returns
   TestDevice device;
   const auto module = load_or_fail(text, device);
   ASSERT_NE(module, nullptr);
-  std::vector<u64> input(64), word{5};
+  // The bits of a small integer would be a subnormal float.
+  std::vector<u64> input(64), word{atomic.type == "f32" ? std::bit_cast<u32>(5.0f) : u64{5}};
   for (u64 i = 0; i < 32; ++i) {
     // Small numbers in every format, and patterns for integers.
     const u64 half = f16::from(static_cast<double>(i) / 4).bits, brain = bf16::from(static_cast<double>(i)).bits;
@@ -419,6 +420,64 @@ TEST(AtomicOpcodes, VectorsAreOneAtomicPerElement) {
   const u64 p = device.upload(std::vector<float>(8));
   EXPECT_EQ(run_kernel(*module, device, "k", {1}, {32}, p).fault, FaultKind::kNone);
   EXPECT_EQ(device.download<float>(p, 8), (std::vector<float>{32, 64, 0, 0, 32, 64, 32, 64}));
+}
+
+// The first result goes where the second element comes from, and the last where the address does.
+TEST(AtomicOpcodes, AVectorsOperandsAreReadBeforeItsResultsAreWritten) {
+  TestDevice device;
+  const auto module = load_or_fail(
+      header() +
+          ".visible .entry k(.param .u64 p) {\n.reg .b64 %d<2>; .reg .f32 %f<2>;\nld.param.u64 %d0, [p];\n"
+          "mov.f32 %f0, 0f3F800000; mov.f32 %f1, 0f40000000;\n"
+          "atom.global.add.v2.f32 {%f1,%f0}, [%d0], {%f0,%f1};\nst.global.v2.f32 [%d0+8], {%f1,%f0};\n"
+          "ld.param.u64 %d1, [p];\nmov.f32 %f0, 0f3F800000; mov.f32 %f1, 0f40000000;\n"
+          "atom.global.add.v2.f32 {%f1,%f0}, [%d1+16], {%f0,%f1};\nst.global.f32 [%d0+24], %f1;\nret;\n}\n",
+      device);
+  ASSERT_NE(module, nullptr);
+  const u64 p = device.upload(std::vector<float>{10, 20, 0, 0, 30, 40, 0});
+  EXPECT_EQ(run_kernel(*module, device, "k", {1}, {1}, p).fault, FaultKind::kNone);
+  EXPECT_EQ(device.download<float>(p, 7), (std::vector<float>{11, 22, 10, 20, 31, 42, 30}));
+}
+
+// atom.add.f32 by one thread for each pair, in `space`; the words afterwards, then the old values.
+std::vector<float> sums(const std::string& space, const std::vector<float>& words, const std::vector<float>& addends) {
+  const bool shared = space == "shared" || space == "generic shared";
+  const std::string opcode = space.starts_with("generic") ? "atom.add.f32" : "atom." + space + ".add.f32";
+  TestDevice device;
+  const auto module = load_or_fail(
+      header() +
+          ".visible .entry k(.param .u64 words, .param .u64 addends, .param .u64 out) {\n.shared .align 4 .b8 "
+          "tile[128];\n.reg .b64 %w, %a, %o, %n; .reg .b32 %t; .reg .f32 %x, %y;\nmov.u32 %t, %tid.x;\n"
+          "mul.wide.u32 %n, %t, 4;\nld.param.u64 %w, [words];\nadd.u64 %w, %w, %n;\nld.param.u64 %a, [addends];\n"
+          "add.u64 %a, %a, %n;\nld.param.u64 %o, [out];\nadd.u64 %o, %o, %n;\nld.global.f32 %x, [%w];\n"
+          "ld.global.f32 %y, [%a];\n" +
+          (shared ? "mov.u64 %w, tile;\nadd.u64 %w, %w, %n;\nst.shared.f32 [%w], %x;\n" : "") +
+          (space == "generic shared" ? "cvta.shared.u64 %w, %w;\n" : "") + opcode +
+          " %y, [%w], %y;\nst.global.f32 [%o+128], %y;\nld" + (space == "shared" ? ".shared" : "") +
+          ".f32 %x, [%w];\nst.global.f32 [%o], %x;\nret;\n}\n",
+      device);
+  if (module == nullptr) return {};
+  const u64 out = device.upload(std::vector<float>(64));
+  const auto threads = static_cast<unsigned>(words.size());
+  EXPECT_EQ(run_kernel(*module, device, "k", {1}, {threads}, device.upload(words), device.upload(addends), out).fault,
+            FaultKind::kNone);
+  return device.download<float>(out, 64);
+}
+
+TEST(AtomicOpcodes, SinglePrecisionSumsAreFlushedInGlobalMemoryOnly) {
+  constexpr float kTiny = 1e-40f, kSmallest = std::numeric_limits<float>::min();
+  const std::vector<float> words{kTiny, -kTiny, 1, 0, 1.5f * kSmallest, -kTiny};
+  const std::vector<float> addends{kTiny, -kTiny, kTiny, -kTiny, -kSmallest, 2};
+  const std::vector<float> flushed{0, -0.0f, 1, 0, 0, 2};
+  for (const char* space : {"global", "generic", "shared", "generic shared"}) {
+    const bool flushes = std::string(space).find("shared") == std::string::npos;
+    const auto results = sums(space, words, addends);
+    ASSERT_EQ(results.size(), 64u);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      EXPECT_TRUE(same(results[i], flushes ? flushed[i] : words[i] + addends[i])) << space << " " << i;
+      EXPECT_TRUE(same(results[32 + i], words[i])) << space << " " << i;
+    }
+  }
 }
 
 }  // namespace

@@ -96,10 +96,10 @@ bool BodyParser::statement() {
 }
 
 bool BodyParser::directive_statement() {
+  if (reader_.is_passing_directive()) return reader_.skip_directive();
   const std::string_view word = reader_.token().text;
   if (word == "reg") return register_declaration();
-  if (word == "loc" || word == "file") return reader_.skip_line();
-  if (word == "pragma" || word == "attribute") {
+  if (word == "attribute") {
     while (!reader_.is_end() && !reader_.is(';')) reader_.advance();
     return reader_.expect(';');
   }

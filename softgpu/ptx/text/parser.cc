@@ -43,11 +43,8 @@ bool ModuleParser::module_item() {
   // Debug information names its labels at module level. Such statements have no terminator but the end of their line.
   if (reader_.is_name()) return reader_.skip_line();
   if (!reader_.is_dotted()) return reader_.fail_expected("a directive");
+  if (reader_.is_passing_directive()) return reader_.skip_directive();
   const std::string_view word = reader_.token().text;
-  if (word == "version" || word == "target" || word == "address_size" || word == "file" || word == "loc" ||
-      word == "pragma") {
-    return reader_.skip_line();
-  }
   if (word == "section") return reader_.skip_section();
   if (word == "alias") return alias();
   return linking_item();

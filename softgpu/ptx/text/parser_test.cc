@@ -69,6 +69,18 @@ TEST(Parser, ALabelMayStandBeforeADirective) {
   EXPECT_EQ(result.module.functions[0].instructions.front().label, "$L");
 }
 
+TEST(Parser, WhitespaceOnlySeparatesTokens) {
+  const ParseResult result = parse(
+      ".version 7.5 .target sm_75, debug .address_size 64 .file 1 \"a.cu\" .pragma \"x\"; .global .u32 g; .visible "
+      ".entry "
+      "k() { .reg .b32 %r<2>; .loc 1 2 3 mov.b32 %r0, 1; .pragma \"nounroll\"; .loc 1 3 1, function_name $s + 4, "
+      "inlined_at 1 2 3 add.s32 %r1, %r0, 1; .file 2 \"b.cu\", 1, 2 ret; }");
+  ASSERT_FALSE(result.error) << result.error->message;
+  EXPECT_EQ(result.module.variables.size(), 1u);
+  ASSERT_EQ(result.module.functions.size(), 1u);
+  EXPECT_EQ(result.module.functions[0].instructions.size(), 3u);
+}
+
 TEST(Parser, CommentsCountLines) {
   const LoadError error = error_of(std::string(kHeader) + "/* two\nlines */ // rest\n.entry k() { add.s32 ? ; }");
   EXPECT_EQ(error.line, 6);

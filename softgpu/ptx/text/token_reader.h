@@ -29,6 +29,8 @@ class TokenReader {
   }
   void advance() { token_ = lexer_.next(); }
   bool is_end() const { return token_.kind == Token::Kind::kEnd; }
+  bool is_number() const { return token_.kind == Token::Kind::kInteger || token_.kind == Token::Kind::kFloat64; }
+  bool is_string() const { return token_.kind == Token::Kind::kString; }
   bool is_name() const { return token_.kind == Token::Kind::kIdentifier; }
   bool is_dotted() const { return token_.kind == Token::Kind::kDotted; }
   bool is_dotted(std::string_view word) const { return is_dotted() && token_.text == word; }
@@ -46,7 +48,10 @@ class TokenReader {
   bool expect_name(std::string_view& name, const char* what);
   bool expect_count(std::size_t& value, const char* what);  // up to 2^40
 
-  // What is not kept: a statement whose end is that of its line, and a section in braces.
+  // What is not kept: .version, .target, .address_size, .file, .loc and .pragma with their operands, wherever lines end;
+  // a statement whose end is that of its line; and a section in braces.
+  bool is_passing_directive() const;
+  bool skip_directive();
   bool skip_line();
   bool skip_section();
 
@@ -58,6 +63,12 @@ class TokenReader {
   const std::optional<LoadError>& error() const { return error_; }
 
  private:
+  bool skip_target();
+  bool skip_file();
+  bool skip_location();
+  bool skip_pragma();
+  bool skip_numbers();  // one at least
+
   Lexer lexer_;
   Token token_;
   std::optional<LoadError> error_;

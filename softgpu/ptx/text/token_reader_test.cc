@@ -61,6 +61,33 @@ TEST(TokenReader, CountsHaveABound) {
   EXPECT_FALSE(word.expect_count(count, "an extent"));
 }
 
+TEST(TokenReader, ADirectiveEndsWithItsOperandsNotWithItsLine) {
+  for (const char* text :
+       {".version 8.3", ".address_size 64", ".target sm_90a", ".target sm_80, texmode_independent, debug",
+        ".file 1 \"a b.cu\"", ".file 1 \"a.cu\", 1700000000, 512", ".file\n1\n\"a.cu\"\n,\n1\n,\n2", ".loc 1 7 3",
+        ".loc 1 7 3, function_name $L__info_string0, inlined_at 1 20 5",
+        ".loc 2 7 3, function_name $L__info_string0 + 16, inlined_at 1 20 5",
+        ".loc 1\n7\n3,\nfunction_name $L__info_string0+16,\ninlined_at 1 20 5", ".pragma \"nounroll\";",
+        ".pragma \"nounroll\",\n\"used_bytes_mask 0xff\";"}) {
+    for (const std::string next :
+         {" add.s32 %r;", "\nadd.s32 %r;", " .target sm_80", " @%p bra L;", " } ", " L: ret;"}) {
+      const std::string whole = text + next;
+      TokenReader reader(whole);
+      const TokenReader rest(next);
+      ASSERT_TRUE(reader.is_passing_directive());
+      EXPECT_TRUE(reader.skip_directive()) << message_of(reader);
+      EXPECT_EQ(reader.token().text, rest.token().text) << whole;
+    }
+  }
+  for (const char* text : {".version sm_80", ".target 80", ".file \"a.cu\"", ".file 1 a", ".loc L", ".loc 1 7 3, L",
+                           ".loc 1 7 3, function_name 1", ".pragma nounroll;", ".pragma \"nounroll\" ret"}) {
+    TokenReader reader(text);
+    EXPECT_FALSE(reader.skip_directive()) << text;
+    EXPECT_TRUE(reader.error().has_value()) << text;
+  }
+  EXPECT_FALSE(TokenReader(".reg .b32 %r;").is_passing_directive());
+}
+
 TEST(TokenReader, WhatIsSkippedEndsWithItsLineOrItsSection) {
   TokenReader line("file 1 \"a\" 2\nb"), section("section .debug {\n.b8 1\n} b"), unfinished("section {\n.b8 1\n");
   EXPECT_TRUE(line.skip_line());
