@@ -80,7 +80,7 @@ class ScalingService {
   virtual Result<ProfileStatus> profile(const std::string& function) = 0;  // kNotFound
   // pipeline.json of a function that is a pipeline, with the times that plans count on now. kNotFound; kInvalidArgument: it is none.
   virtual Result<std::string> pipeline(const std::string& function) = 0;
-  virtual Status stop_profile(const std::string& function) = 0;            // kNotFound: none goes on
+  virtual Status stop_profile(const std::string& function) = 0;  // kNotFound: none goes on
   // Of another node, of the same code. kInvalidArgument: of other code.
   virtual void import_profile(std::string function, FunctionProfile profile, Callback<FunctionProfile> done) = 0;
 

@@ -44,8 +44,9 @@ TEST(SliceClaims, NobodyEndsWithMoreForItsWeightThanTheOtherHad) {
 
 TEST(SliceClaims, WhatATenantIsSlowToLeaveCountsWhereItAsksForMore) {
   const ClaimTerms terms{.idle = 30s, .least_stay = 10s};
-  const std::vector<SliceHolder> held = {holder("a", 3, 0s), holder("b", 1, 0s)};
-  EXPECT_THAT(SliceClaims(terms, {}, held).leavers_for({"b", 1s}), ElementsAre(0));
+  const std::vector<SliceHolder> held = {holder("a", 1, 0s), holder("a", 1, 0s), holder("a", 1, 0s),
+                                         holder("b", 1, 0s)};
+  EXPECT_THAT(SliceClaims(terms, {}, held).leavers_for({"b", 1s}), ElementsAre(0, 1, 2));
   EXPECT_THAT(SliceClaims(terms, {}, held, {{"b", 1}}).leavers_for({"b", 1s}), IsEmpty());
   EXPECT_DOUBLE_EQ(SliceClaims(terms, {{"b", 2}}, held, {{"b", 1}, {"c", 3}}).load_with_leaving("b"), 1);
   EXPECT_DOUBLE_EQ(SliceClaims(terms, {}, held, {{"c", 3}}).load_with_leaving("c"), 3);
