@@ -25,6 +25,10 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr std::size_t kMostAnswerBytes = 1 << 20;
+// As `-m fairlead.author`, but that a json.py in the current folder is not taken for Python's. `-P` is only there from 3.11 on.
+constexpr const char* kStart =
+    "import sys; sys.path[:] = [place for place in sys.path if place]; import runpy; "
+    "runpy.run_module('fairlead.author', run_name='__main__', alter_sys=True)";
 
 // FILE.py and NAME of "FILE.py:NAME".
 std::pair<std::string, std::string> split_handler(const std::string& what) {
@@ -40,7 +44,6 @@ Result<std::string> prepare_python() {
   if (python.empty()) {
     return fail(Errc::kNotFound, "functions in Python need python3 on this machine: apt-get install python3");
   }
-  ::setenv("PYTHONSAFEPATH", "1", 1);  // a json.py in the current folder is not Python's
   if (const std::string package = python_package_dir(); !package.empty()) {
     const char* before = std::getenv("PYTHONPATH");
     const std::string rest = before == nullptr ? "" : before;  // an empty name would be the current folder
@@ -104,7 +107,7 @@ bool is_python_function(const std::string& what) {
 Result<BuiltFunction> BuiltFunction::build(const std::string& what, const std::string& name) {
   const Result<std::string> python = prepare_python();
   if (!python) return fail(python.error());
-  std::vector<std::string> words{*python, "-m", "fairlead.author", "build"};
+  std::vector<std::string> words{*python, "-c", kStart, "build"};
   if (!name.empty()) words.insert(words.end(), {"--name", name});
   words.insert(words.end(), {"--", what});
   const Result<std::string> answer = run_author(std::move(words));
@@ -119,39 +122,54 @@ Result<BuiltFunction> BuiltFunction::build(const std::string& what, const std::s
   return built;
 }
 
-Status BuiltFunction::keep_for(const std::string& node) {
-  const fs::path cache = fs::path(folder_).parent_path();
-  const std::string prefix = fmt::format("placed-{}-{}-", name_, to_hex(as_text(sha256(node))).substr(0, 12));
+namespace {
+
+// Those that were placed, by when.
+std::vector<std::pair<std::int64_t, fs::path>> placed(const fs::path& cache, const std::string& prefix) {
   std::error_code error;
-  std::vector<std::pair<std::int64_t, fs::path>> before;  // by when each was placed
+  std::vector<std::pair<std::int64_t, fs::path>> all;
   for (const auto& entry : fs::directory_iterator(cache, error)) {
     const std::string name = entry.path().filename().string();
     std::int64_t at = 0;
     const bool is_one = name.starts_with(prefix) &&
                         std::from_chars(name.data() + prefix.size(), name.data() + name.size(), at).ec == std::errc();
-    if (is_one) before.emplace_back(at, entry.path());
+    if (is_one) all.emplace_back(at, entry.path());
   }
-  std::sort(before.begin(), before.end());
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+}  // namespace
+
+Status BuiltFunction::keep_for(const std::string& node) {
+  const fs::path cache = fs::path(folder_).parent_path();
+  prefix_ = fmt::format("placed-{}-{}-", name_, to_hex(as_text(sha256(node))).substr(0, 12));
+  const auto before = placed(cache, prefix_);
   const std::int64_t now = std::max(wall_clock_ms(), before.empty() ? 0 : before.back().first + 1);
-  const fs::path place = cache / (prefix + std::to_string(now));
+  const fs::path place = cache / (prefix_ + std::to_string(now));
+  std::error_code error;
   fs::rename(folder_, place, error);
   if (error) return fail(errno_error(error.value(), "rename " + folder_));
   folder_ = place.string();
-  is_kept_ = true;
-  for (std::size_t i = 0; i + 1 < before.size(); ++i) fs::remove_all(before[i].second, error);
   return {};
+}
+
+void BuiltFunction::remove_older() const {
+  const auto all = placed(fs::path(folder_).parent_path(), prefix_);
+  std::error_code ignored;
+  for (std::size_t i = 0; i + 2 < all.size(); ++i) fs::remove_all(all[i].second, ignored);
 }
 
 BuiltFunction::BuiltFunction(BuiltFunction&& other) noexcept
     : name_(std::move(other.name_)),
       folder_(std::exchange(other.folder_, "")),
-      is_kept_(other.is_kept_),
+      prefix_(std::move(other.prefix_)),
       tags_(std::move(other.tags_)),
       configuration_(std::move(other.configuration_)) {}
 
 BuiltFunction::~BuiltFunction() {
   std::error_code ignored;
-  if (!folder_.empty() && !is_kept_) fs::remove_all(folder_, ignored);
+  if (!folder_.empty() && prefix_.empty()) fs::remove_all(folder_, ignored);
 }
 
 Result<int> become_author(const std::vector<std::string>& arguments, const std::string& endpoint) {
@@ -160,7 +178,7 @@ Result<int> become_author(const std::vector<std::string>& arguments, const std::
   std::error_code error;
   ::setenv("FAIRLEAD_PROGRAM", fs::read_symlink("/proc/self/exe", error).c_str(), 1);
   if (!endpoint.empty()) ::setenv("FAIRLEAD_ENDPOINT", endpoint.c_str(), 1);
-  std::vector<std::string> words{*python, "-m", "fairlead.author"};
+  std::vector<std::string> words{*python, "-c", kStart};
   words.insert(words.end(), arguments.begin(), arguments.end());
   ::execv(python->c_str(), as_argv(words).data());
   return fail(errno_error(errno, "run " + *python));

@@ -25,9 +25,10 @@ class BuiltFunction {
   BuiltFunction& operator=(BuiltFunction&&) = delete;
   ~BuiltFunction();
 
-  // From now on it stays, beside the layers, for a node that runs it where it lies; `node` tells several nodes' apart. The one before it
-  // stays, too, since instances of it may run; those before that go.
+  // From now on it stays, beside the layers, for a node that runs it where it lies; `node` tells several nodes' apart.
   Status keep_for(const std::string& node);
+  // It is deployed. The one before it stays, too, since instances of it may run. REQUIRES: keep_for().
+  void remove_older() const;
 
   const std::string& name() const { return name_; }
   const std::string& folder() const { return folder_; }
@@ -39,7 +40,7 @@ class BuiltFunction {
 
   std::string name_;
   std::string folder_;
-  bool is_kept_ = false;
+  std::string prefix_;  // of its folder and of those before it, which stay; "": it is removed
   nlohmann::json tags_, configuration_;
 };
 

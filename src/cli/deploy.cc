@@ -331,7 +331,9 @@ int run_deploy(Cli& cli, Options options) {
   }
   options.name = built->name();
   options.folder = built->folder();
-  return deploy_folder(cli, options, built->configuration(), built->tags());
+  const int done = deploy_folder(cli, options, built->configuration(), built->tags());
+  if (options.in_place && done == kOk) built->remove_older();
+  return done;
 }
 
 void add_share_options(CLI::App& command, Options& options) {

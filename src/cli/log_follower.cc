@@ -15,7 +15,7 @@ std::size_t overlap(std::string_view anchor, std::string_view tail) {
 }  // namespace
 
 bool LogFollower::reaches(std::string_view tail) const {
-  return anchor_.empty() || tail.find(anchor_) != std::string_view::npos || overlap(anchor_, tail) > 0;
+  return anchor_.empty() || tail.find(anchor_) != std::string_view::npos;
 }
 
 std::string_view LogFollower::next(std::string_view tail) {

@@ -54,8 +54,7 @@ std::optional<Duration> Charges::used(InstanceId instance, const std::optional<D
   const LiveInstance* const live = instances_.find(instance);
   if (!use || live == nullptr) return std::nullopt;
   const std::optional<Duration> used = books_.used(monotonic_now(), instance, use->gpu_time);
-  // Nothing, where the node itself measured it, is nothing: a call that was refused, or waited for slices and got none.
-  if (live->runner->use_source() == UseSource::kMeasured) return used.value_or(Duration(0));
+  if (live->runner->use_source() == UseSource::kMeasured) return used;
   return names_processes_(live->gpu) && !books_.is_suspect(instance) ? used : std::nullopt;
 }
 

@@ -54,14 +54,6 @@ TEST_F(ChargesTest, WhatTheNodeItselfMeasuresCountsEverywhere) {
   EXPECT_EQ(used(), Duration(40ms));
 }
 
-TEST_F(ChargesTest, NothingIsTheTimeHeldWhereTheFunctionSaysItAndNothingWhereTheNodeMeasuredIt) {
-  runner.uses[kFirst].gpu_time = 0ms;
-  run_one();
-  EXPECT_EQ(used(), std::nullopt);
-  runner.source = UseSource::kMeasured;
-  EXPECT_EQ(used(), Duration(0));
-}
-
 TEST_F(ChargesTest, WorkThatGoesOnKeepsTheChargeOpenAndItsRecordWaits) {
   runner.uses[kFirst].gpu_time = 0ms;
   run_one();

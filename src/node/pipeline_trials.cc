@@ -173,7 +173,7 @@ void PipelineTrials::send() {
   request.invocation.deadline_ms = wall_clock_ms() + std::max<std::int64_t>(1, left.count());
   request.invocation.payload = running_->payloads[running_->latencies.size() % running_->payloads.size()];
   // Never from inside the call that it answers.
-  invocations_.invoke(
+  running_->cancel = invocations_.invoke(
       *function, std::move(request), [this, number = running_->number, life = life_.watch()](Result<Outcome> outcome) {
         if (life.ended()) return;
         if (outcome) outcome->payload.resize(std::min(outcome->payload.size(), outcome->failed() ? kMaxQuoted : 0));

@@ -661,6 +661,7 @@ void Pipelines::offer_waiting(Group& group) {
     const PipelineRequestId id(++last_number_);
     asked.at = {group.current->number, id};
     by_request_[*asked.at] = invocation;
+    asked.has_begun = true;
     group.current->instance->offer(
         {.id = id, .inputs = asked.inputs, .deadline = asked.deadline, .progress = asked.progress});
   }
@@ -718,10 +719,13 @@ void Pipelines::fail_request(InvocationId invocation, const std::string& type, c
 void Pipelines::answer(Asked& asked, Answer reply) {
   const InstanceId id = asked.place;
   const InvocationId invocation = asked.invocation;
+  const bool has_begun = asked.has_begun;
   if (asked.at) by_request_.erase(*asked.at);
   asked_.erase(invocation);
   const auto place = places_.find(id);
   if (place == places_.end()) return;
+  // No time at all would be taken for a time that nobody measured, and the whole wait be charged.
+  if (!has_begun) place->second.gpu_time += Duration(1);
   place->second.request.reset();
   events_.answered(id, std::move(reply));
   if (places_.contains(id)) events_.next(id);

@@ -106,7 +106,7 @@ class Pipelines final : public Runner {
     InvocationId invocation;
     InstanceId place;
     FlowId flow;
-    bool binary = false;
+    bool binary = false, has_begun = false;          // it was in a pipeline
     std::shared_ptr<const PipelineProgram> program;  // as it was when the request came
     std::shared_ptr<const std::vector<std::string>> inputs;
     Instant deadline;

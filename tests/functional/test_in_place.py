@@ -247,3 +247,9 @@ def test_a_function_in_python_is_built_once_and_runs_where_it_was_built(start_no
         assert node.invoke("scores", "null")[2] == str(version).encode()
         assert len(list(cache.glob("placed-scores-*"))) == min(2, version + 1), "this one, and that of instances which still run"
     assert not list(cache.glob("bundle-*"))
+    for _ in range(3):  # what was refused takes nothing from what runs
+        refused = subprocess.run([BUILD / "bin/fairlead", "--endpoint", node.endpoint, "deploy", str(source), "--in-place", "--tag", "gpu:weight=x"],
+                                 capture_output=True, text=True, timeout=120)
+        assert refused.returncode != 0
+    assert len(list(cache.glob("placed-scores-*"))) == 5
+    assert node.invoke("scores", "null")[2] == b"3"

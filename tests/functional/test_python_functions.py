@@ -212,6 +212,8 @@ def fn(event, context=None):
     print("begins", event["do"])
     if event["do"] == "stream":
         return parts(event)
+    if event["do"] == "fork in a stream":
+        return (os.fork() and None or number for number in range(1))
     if event["do"] == "cancelled":
         raise asyncio.CancelledError("stop")
     if event["do"] == "silent":
@@ -261,6 +263,9 @@ def test_a_stream_says_what_its_handler_raised_and_ends_when_its_client_leaves(a
     stream.close()
     eventually(lambda: log(author).count("closed") == 2)
     assert called(author, "fn", b'{"do": "pid"}')["pid"] == pid, "the instance serves on"
+    for _ in range(2):
+        assert len(list(client.stream("fn", {"do": "fork in a stream"}))) == 1, "the child sends nothing"
+    assert called(author, "fn", b'{"do": "pid"}')["pid"] == pid
 
 
 def test_files_that_are_called_as_pythons_are_not_taken_for_them(author):

@@ -41,9 +41,9 @@ def test_who_ran_while_it_waited_is_named(start_node):
         node.invoke(name, "{}")
     requests = []
     with Gate(node) as gate:
-        running = threading.Thread(target=node.invoke, args=("g", gate.payload))
+        running = threading.Thread(target=node.invoke, args=("g", json.dumps(gate.event | {"say": True})))
         running.start()
-        eventually(lambda: sum(function["in_flight"] for function in node.status()["functions"]) == 1)
+        eventually(lambda: b"at the gate" in node.call("GET", "/fairlead/v1/functions/g/log")[2])  # it was delivered
         before = threading.Thread(target=node.invoke, args=("g", "{}"))
         before.start()
         eventually(lambda: node.status()["queued"] == 1)

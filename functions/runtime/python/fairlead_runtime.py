@@ -89,7 +89,7 @@ def _serve(connection, handler):
                 _end_child(owner)
             if hasattr(result, "__next__"):
                 pending = None
-                _stream(connection, f"{path}/response", result)
+                _stream(connection, f"{path}/response", result, owner)
                 continue
             pending = (f"{path}/response", *_encode(result), None)
         except TerminalError as error:
@@ -106,7 +106,7 @@ def _serve(connection, handler):
 def _flush():
     try:
         sys.stdout.flush()
-    except (OSError, ValueError):  # the handler closed it
+    except Exception:  # the handler closed it, or put something else in its place
         pass
 
 
@@ -117,9 +117,16 @@ def _end_child(owner):
         os._exit(1)
 
 
-def _stream(connection, path, parts):
+def _next_part(parts, owner):
+    try:
+        return next(parts, _END)
+    finally:
+        _end_child(owner)
+
+
+def _stream(connection, path, parts, owner):
     """What fails before the first part is an error like any other; after it, the error follows what was sent."""
-    first = next(parts, _END)
+    first = _next_part(parts, owner)
     content_type = _type_of_stream(first)
     error = None
     try:
@@ -127,7 +134,7 @@ def _stream(connection, path, parts):
         part = first
         while part is not _END:
             connection.part(_encode_part(part))
-            part = next(parts, _END)
+            part = _next_part(parts, owner)
     except CallerLeft as gone:
         print(f"fairlead: the answer was not taken to its end: {gone}", file=sys.stderr)
         connection.drop()
@@ -140,6 +147,8 @@ def _stream(connection, path, parts):
         error = raised
     _flush()
     connection.end(error)
+    if isinstance(error, TerminalError):
+        sys.exit(1)
 
 
 def _type_of_stream(first):

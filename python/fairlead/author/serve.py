@@ -71,7 +71,7 @@ def encoded(result: Any) -> Any:
 
 def caller(handler: Callable[..., Any], raw: bool, is_model: bool = False) -> Callable[[Any], Any]:
     """handler(event) or handler(event, context), plain or async, as one function of fairlead_runtime's event."""
-    takes_context = _positional(handler) > 1
+    takes_context = _takes_context(handler)
     loops: list[asyncio.AbstractEventLoop] = []  # one, when it is needed
 
     def wait(result: Awaitable[Any]) -> Any:
@@ -109,13 +109,15 @@ async def _awaited(result: Awaitable[Any]) -> Any:
     return await result
 
 
-def _positional(handler: Callable[..., Any]) -> int:
+def _takes_context(handler: Callable[..., Any]) -> bool:
+    """A second parameter by position that must be given, or is called context."""
     try:
         parameters = inspect.signature(handler).parameters.values()
     except (TypeError, ValueError):
-        return 1
-    return sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) and (one.default is one.empty or one.name == "context")
-               for one in parameters)
+        return False
+    positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    needed = sum(one.default is one.empty for one in positional)
+    return needed > 1 or (len(positional) > 1 and positional[1].name == "context")
 
 
 def main(folder: str = TASK) -> None:
