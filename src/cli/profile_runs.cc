@@ -16,7 +16,8 @@ namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(200);
 constexpr int kGridTrials = 35;
-constexpr int kMostWaits = 50;  // polls, for the disk
+constexpr int kPipelineCalls = 30;  // as the node makes them (PipelineTrials::kCalls)
+constexpr int kMostWaits = 50;      // polls, for the disk
 
 std::string rectangle(const Json& trial) {
   return fmt::format("{} % of the SMs x {} % of the time", trial.value("width_percent", 0),
@@ -56,7 +57,7 @@ std::string tags_path(const std::string& function) {
 bool agrees_to_calls(Cli& cli, const std::string& function, Payloads payloads, Experiment experiment, bool yes) {
   const std::string how =
       experiment == Experiment::kPipeline
-          ? "30 times, one call after the other, on the slices that it has"
+          ? fmt::format("{} times, one call after the other, on the slices that it has", kPipelineCalls)
           : fmt::format(
                 "a few seconds for each of {}{} trials, and on a node with MPS up to two more, the last beside a "
                 "copy of itself",

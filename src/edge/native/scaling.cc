@@ -30,12 +30,11 @@ json experiment_json(const std::optional<ExperimentStatus>& experiment) {
           {"calls", experiment->calls},        {"trials", trials_json(experiment->trials)}};
 }
 
-json component_json(const ComponentTime& time) {
-  return {{"component", time.component},
-          {"slice", time.slice},
-          {"ms", time.ms},
-          {"deviation_ms", time.deviation_ms},
-          {"runs", time.runs}};
+// As profiles have them.
+json components_json(const std::vector<ComponentTime>& components) {
+  FunctionProfile profile;
+  profile.components = components;
+  return json::parse(to_json(profile)).at("components");
 }
 
 json totals_json(const LedgerTotals& totals) {
@@ -126,7 +125,7 @@ void show(NodeService& node, RouteCall call) {
   json profiles = json::array();
   for (const FunctionProfile& profile : known->profiles) profiles.push_back(json::parse(to_json(profile)));
   json answer = {{"profiles", std::move(profiles)}, {"experiment", experiment_json(known->experiment)}};
-  for (const ComponentTime& time : known->components) answer["components"].push_back(component_json(time));
+  if (!known->components.empty()) answer["components"] = components_json(known->components);
   respond_json(std::move(call.exchange), 200, answer);
 }
 
